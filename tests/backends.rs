@@ -1,12 +1,14 @@
-//! The conformance suite of page indexes, with the other tests that call [`for_each_index`]: Redis, and the index in the process,
-//! which is the simulator's stand-in. Here: markers protect it in the same way, and a scan returns everything.
+//! The conformance suite of page indexes, with the other tests that call [`for_each_index`]: Redis,
+//! and the index in the process, which is the simulator's stand-in. Here: markers protect it in the
+//! same way, and a scan returns everything.
 
 use std::collections::BTreeMap;
 
 use itertools::Itertools;
 use model::{Filter, Order, ProductId, Timestamp, plan::IndexEdit};
 use page_index::{
-    ConfirmationTime, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, PageIndex, Ranked, RankedQuery,
+    ConfirmationTime, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, PageIndex, Ranked,
+    RankedQuery,
 };
 use process::now;
 
@@ -23,12 +25,18 @@ const COMMENTS: u64 = 1_200;
 
 async fn watermarks(index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
     let marks = index.marks(TABLE_ID).await.unwrap();
-    marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect()
+    marks
+        .into_iter()
+        .map(|(partition, mark)| (partition, mark.watermark))
+        .collect()
 }
 
 async fn tokens(index: &PageIndex) -> Vec<(IndexPartition, String)> {
     let marks = index.marks(TABLE_ID).await.unwrap();
-    marks.into_iter().map(|(partition, mark)| (partition, mark.token)).collect()
+    marks
+        .into_iter()
+        .map(|(partition, mark)| (partition, mark.token))
+        .collect()
 }
 
 #[tokio::test]
@@ -36,33 +44,68 @@ async fn a_watermark_advances_only_from_the_value_that_was_read() {
     for_each_index(async |index| {
         let (before, later) = (now(), now().plus_ms(1_000));
         make_ready(&index, before).await;
-        let (read, servers) = (watermarks(&index).await, index.server_identity().await.unwrap());
+        let (read, servers) = (
+            watermarks(&index).await,
+            index.server_identity().await.unwrap(),
+        );
         assert_eq!(read.len(), index.partitions().count());
 
-        let first = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
-        let second = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
-        assert_eq!(index.advance(first, later).await.unwrap(), [], "the second left its own nonce");
-        assert_eq!(index.advance(second, later).await.unwrap().len(), read.len());
+        let first = index
+            .prepare_advance(TABLE_ID, &read, &servers)
+            .await
+            .unwrap();
+        let second = index
+            .prepare_advance(TABLE_ID, &read, &servers)
+            .await
+            .unwrap();
+        assert_eq!(
+            index.advance(first, later).await.unwrap(),
+            [],
+            "the second left its own nonce"
+        );
+        assert_eq!(
+            index.advance(second, later).await.unwrap().len(),
+            read.len()
+        );
         assert!(watermarks(&index).await.iter().all(|(_, at)| *at == later));
 
-        let outdated = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+        let outdated = index
+            .prepare_advance(TABLE_ID, &read, &servers)
+            .await
+            .unwrap();
         assert_eq!(index.advance(outdated, now()).await.unwrap(), []);
         let read = watermarks(&index).await;
-        let foreign = index.prepare_advance(OTHER_TABLE, &read, &servers).await.unwrap();
+        let foreign = index
+            .prepare_advance(OTHER_TABLE, &read, &servers)
+            .await
+            .unwrap();
         assert_eq!(index.advance(foreign, now()).await.unwrap(), []);
         // A rebuild has begun, or has also ended.
         for is_ended in [false, true] {
-            let prepared = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+            let prepared = index
+                .prepare_advance(TABLE_ID, &read, &servers)
+                .await
+                .unwrap();
             let rebuild = index.begin_rebuild().await.unwrap();
             if is_ended {
-                index.finish_rebuild(&rebuild, TABLE_ID, later).await.unwrap();
+                index
+                    .finish_rebuild(&rebuild, TABLE_ID, later)
+                    .await
+                    .unwrap();
             }
             assert_eq!(index.advance(prepared, now()).await.unwrap(), []);
             make_ready(&index, later).await;
         }
-        let prepared = index.prepare_advance(TABLE_ID, &read, &servers).await.unwrap();
+        let prepared = index
+            .prepare_advance(TABLE_ID, &read, &servers)
+            .await
+            .unwrap();
         index.clear().await.unwrap();
-        assert_eq!(index.advance(prepared, now()).await.unwrap(), [], "the markers are lost");
+        assert_eq!(
+            index.advance(prepared, now()).await.unwrap(),
+            [],
+            "the markers are lost"
+        );
     })
     .await;
 }
@@ -72,26 +115,69 @@ async fn a_token_replaces_only_the_token_that_was_read() {
     for_each_index(async |index| {
         make_ready(&index, now()).await;
         let read = tokens(&index).await;
-        let left = index.leave_token(TABLE_ID, &read, "one", ConfirmationTime::Unchanged).await.unwrap();
-        assert_eq!(left, read.iter().map(|(partition, _)| (*partition, "one".to_owned())).collect_vec());
-        assert_eq!(index.leave_token(TABLE_ID, &read, "two", ConfirmationTime::TakenAway).await.unwrap(), []);
-        assert_eq!(index.leave_token(OTHER_TABLE, &left, "two", ConfirmationTime::TakenAway).await.unwrap(), []);
+        let left = index
+            .leave_token(TABLE_ID, &read, "one", ConfirmationTime::Unchanged)
+            .await
+            .unwrap();
+        assert_eq!(
+            left,
+            read.iter()
+                .map(|(partition, _)| (*partition, "one".to_owned()))
+                .collect_vec()
+        );
+        assert_eq!(
+            index
+                .leave_token(TABLE_ID, &read, "two", ConfirmationTime::TakenAway)
+                .await
+                .unwrap(),
+            []
+        );
+        assert_eq!(
+            index
+                .leave_token(OTHER_TABLE, &left, "two", ConfirmationTime::TakenAway)
+                .await
+                .unwrap(),
+            []
+        );
         assert!(index.is_ready(TABLE_ID, now()).await.unwrap());
 
-        let taken = index.leave_token(TABLE_ID, &left, "two", ConfirmationTime::TakenAway).await.unwrap();
-        assert!(index.readiness(TABLE_ID, now()).await.unwrap().iter().all(|(_, answer)| answer.is_err()));
-        let confirmed = index.leave_token(TABLE_ID, &taken, "three", ConfirmationTime::At(now())).await.unwrap();
+        let taken = index
+            .leave_token(TABLE_ID, &left, "two", ConfirmationTime::TakenAway)
+            .await
+            .unwrap();
+        assert!(
+            index
+                .readiness(TABLE_ID, now())
+                .await
+                .unwrap()
+                .iter()
+                .all(|(_, answer)| answer.is_err())
+        );
+        let confirmed = index
+            .leave_token(TABLE_ID, &taken, "three", ConfirmationTime::At(now()))
+            .await
+            .unwrap();
         assert!(index.is_ready(TABLE_ID, now()).await.unwrap());
         assert_eq!(tokens(&index).await, confirmed);
         index.begin_rebuild().await.unwrap();
-        assert_eq!(index.leave_token(TABLE_ID, &confirmed, "four", ConfirmationTime::At(now())).await.unwrap(), []);
+        assert_eq!(
+            index
+                .leave_token(TABLE_ID, &confirmed, "four", ConfirmationTime::At(now()))
+                .await
+                .unwrap(),
+            []
+        );
     })
     .await;
 }
 
 fn comments(product: &ProductId, count: u64) -> Vec<IndexEdit> {
     let edits = (0..count).flat_map(|number| {
-        let placement = data::placement(product, ["en", "de"][usize::from(number % 7 == 0)], 1 + number % 5);
+        let placement = data::placement(
+            product,
+            ["en", "de"][usize::from(number % 7 == 0)],
+            1 + number % 5,
+        );
         data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
     });
     edits.collect()
@@ -103,7 +189,10 @@ async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
         if let IndexPart::Members(sets) = part {
             for (set, found) in sets.into_iter().filter(|(set, _)| set.language.is_none()) {
-                members.entry(set.product).or_default().extend(found.into_iter().map(|(id, _)| id));
+                members
+                    .entry(set.product)
+                    .or_default()
+                    .extend(found.into_iter().map(|(id, _)| id));
             }
         }
         // A run stores the position, and the next one reads it.
@@ -119,11 +208,23 @@ async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
 async fn a_scan_that_resumes_after_every_step_returns_every_comment() {
     for_each_index(async |index| {
         make_ready(&index, now()).await;
-        let sizes = [("large", COMMENTS), ("a:b", 2), ("a:languages", 1), ("PRODUCT#x/~", 3), ("p", 500)];
+        let sizes = [
+            ("large", COMMENTS),
+            ("a:b", 2),
+            ("a:languages", 1),
+            ("PRODUCT#x/~", 3),
+            ("p", 500),
+        ];
         let mut expected = BTreeMap::new();
         for (product, count) in sizes.map(|(product, count)| (data::product(product), count)) {
             index.apply(&comments(&product, count)).await.unwrap();
-            expected.insert(product, (0..count).map(|number| format!("c{number}")).sorted().collect_vec());
+            expected.insert(
+                product,
+                (0..count)
+                    .map(|number| format!("c{number}"))
+                    .sorted()
+                    .collect_vec(),
+            );
         }
         assert_eq!(scanned(&index).await, expected);
     })
@@ -143,14 +244,36 @@ async fn many_queries_of_one_call_are_answered_in_their_order() {
             });
             index.apply(&edits.collect_vec()).await.unwrap();
         }
-        let any = |product| RankedQuery { order: Order::Oldest, count: 1, ..RankedQuery::new(product, &Filter::ANY) };
-        let each = |skip| [&many, &few, &none].map(|product| RankedQuery { skip, ..any(product) });
-        let found = index.ranked(&(0..COMMENTS).flat_map(each).collect_vec(), TABLE_ID, now()).await.unwrap();
+        let any = |product| RankedQuery {
+            order: Order::Oldest,
+            count: 1,
+            ..RankedQuery::new(product, &Filter::ANY)
+        };
+        let each = |skip| {
+            [&many, &few, &none].map(|product| RankedQuery {
+                skip,
+                ..any(product)
+            })
+        };
+        let found = index
+            .ranked(&(0..COMMENTS).flat_map(each).collect_vec(), TABLE_ID, now())
+            .await
+            .unwrap();
         let time = |answer: IndexAnswer<Ranked>| Some(answer.unwrap().comments.first()?.created_at);
-        let expected = (0..COMMENTS).flat_map(|rank| [Some(at(rank)), (rank < 3).then(|| at(rank)), None]);
-        assert_eq!(found.into_iter().map(time).collect_vec(), expected.collect_vec());
-        let too_many = RankedQuery { count: RankedQuery::COUNT_MAX + 1, ..any(&many) };
-        index.ranked(&[too_many], TABLE_ID, now()).await.unwrap_err();
+        let expected =
+            (0..COMMENTS).flat_map(|rank| [Some(at(rank)), (rank < 3).then(|| at(rank)), None]);
+        assert_eq!(
+            found.into_iter().map(time).collect_vec(),
+            expected.collect_vec()
+        );
+        let too_many = RankedQuery {
+            count: RankedQuery::COUNT_MAX + 1,
+            ..any(&many)
+        };
+        index
+            .ranked(&[too_many], TABLE_ID, now())
+            .await
+            .unwrap_err();
     })
     .await;
 }

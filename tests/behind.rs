@@ -1,5 +1,6 @@
-//! A page index that lags behind its table without knowing it: its memory is full, or it lost writes in a fail-over. A
-//! page that exists is never "past the end", and cursors lead to every comment.
+//! A page index that lags behind its table without knowing it: its memory is full, or it lost
+//! writes in a fail-over. A page that exists is never "past the end", and cursors lead to every
+//! comment.
 
 use api::{ApiSettings, PastTheEnd, SiteSettings};
 use itertools::iproduct;
@@ -21,17 +22,34 @@ const RANKED: u64 = 20;
 
 fn assert_not_yet_listed(answer: &Answer) {
     answer.assert_later();
-    assert_eq!(answer.problem()["type"], "urn:pagemark:problem:not-yet-listed", "{answer:?}");
+    assert_eq!(
+        answer.problem()["type"],
+        "urn:pagemark:problem:not-yet-listed",
+        "{answer:?}"
+    );
 }
 
 fn assert_past_the_end(answer: &Answer) {
     assert_eq!(answer.status, 404, "{answer:?}");
-    assert_eq!(answer.problem()["type"], "urn:pagemark:problem:past-the-end", "{answer:?}");
+    assert_eq!(
+        answer.problem()["type"],
+        "urn:pagemark:problem:past-the-end",
+        "{answer:?}"
+    );
 }
 
-async fn assert_walks(http: &Http, comments: &[Comment], next: impl Fn(&str, &Value) -> Option<String>) {
-    for (order, (filter, language)) in iproduct!(["newest", "oldest"], [("", None), ("&language=en", Some("en"))]) {
-        let matching = comments.iter().filter(|comment| language.is_none_or(|tag| comment.language.as_str() == tag));
+async fn assert_walks(
+    http: &Http,
+    comments: &[Comment],
+    next: impl Fn(&str, &Value) -> Option<String>,
+) {
+    for (order, (filter, language)) in iproduct!(
+        ["newest", "oldest"],
+        [("", None), ("&language=en", Some("en"))]
+    ) {
+        let matching = comments
+            .iter()
+            .filter(|comment| language.is_none_or(|tag| comment.language.as_str() == tag));
         let mut expected: Vec<String> = matching.map(|comment| comment.id.to_string()).collect();
         if order == "oldest" {
             expected.reverse();
@@ -49,40 +67,82 @@ async fn assert_walks(http: &Http, comments: &[Comment], next: impl Fn(&str, &Va
 }
 
 async fn lose_ranks(stores: &Stores, comments: &[Comment]) {
-    let edits = comments.iter().flat_map(|comment| index_edits(&comment.id, None, &[comment.placement()]));
-    stores.index.apply(&edits.collect::<Vec<_>>()).await.unwrap();
+    let edits = comments
+        .iter()
+        .flat_map(|comment| index_edits(&comment.id, None, &[comment.placement()]));
+    stores
+        .index
+        .apply(&edits.collect::<Vec<_>>())
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
-async fn while_the_newest_comments_have_no_ranks_page_1_links_to_all_and_what_does_not_exist_is_404() {
+async fn while_the_newest_comments_have_no_ranks_page_1_links_to_all_and_what_does_not_exist_is_404()
+ {
     let (stores, api, comments) = Served::filled(COMMENTS).await;
     let http = &api.http;
     lose_ranks(&stores, &comments[..25]).await;
     let first = http.get(&listing("page=1")).await.expect(200);
-    assert_eq!((&first["index"], &first["total"], ids(&first).len()), (&json!("ready"), &json!(RANKED), 20));
+    assert_eq!(
+        (&first["index"], &first["total"], ids(&first).len()),
+        (&json!("ready"), &json!(RANKED), 20)
+    );
     assert_eq!(ids(&first)[0], comments[0].id.as_str());
     // Page 1, the only page with a number, links to the next page by cursor.
-    assert_walks(http, &comments, |_query, page| page["links"]["next"].as_str().map(str::to_owned)).await;
-    assert!(metric(http, r#"pagemark_drift_signs_total{sign="row_without_rank"}"#).await > 0.0);
+    assert_walks(http, &comments, |_query, page| {
+        page["links"]["next"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(
+        metric(
+            http,
+            r#"pagemark_drift_signs_total{sign="row_without_rank"}"#
+        )
+        .await
+            > 0.0
+    );
 
     // Up to the last ranked comment's instant, nothing is missing.
     let (last_ranked, first_unranked) = (&comments[25], &comments[24]);
-    let as_of = |comment: &Comment| format!("page=2&as_of={}", encoded(&comment.created_at.to_string()));
+    let as_of =
+        |comment: &Comment| format!("page=2&as_of={}", encoded(&comment.created_at.to_string()));
     assert_past_the_end(&http.get(&listing(&as_of(last_ranked))).await);
     assert_not_yet_listed(&http.get(&listing(&as_of(first_unranked))).await);
 
     // A page that does not exist is still 404, and costs at most two queries of one comment.
     stores.deliver_all().await;
     let queries = async || {
-        metric(http, r#"pagemark_store_call_duration_seconds_count{store="table",call="page",outcome="ok"}"#).await
+        metric(
+            http,
+            r#"pagemark_store_call_duration_seconds_count{store="table",call="page",outcome="ok"}"#,
+        )
+        .await
     };
     for (name, number, asked) in [(PRODUCT, 4, 2.0), ("nobody/commented/this", 2, 1.0)] {
         let before = queries().await;
-        assert_past_the_end(&http.get(&format!("{}/comments?page={number}", product_path(name))).await);
+        assert_past_the_end(
+            &http
+                .get(&format!("{}/comments?page={number}", product_path(name)))
+                .await,
+        );
         assert_eq!(queries().await - before, asked, "{name}");
     }
-    let nothing = http.get(&format!("{}/comments", product_path("nobody/commented/this"))).await.expect(200);
-    assert_eq!((ids(&nothing).len(), &nothing["total"], &nothing["cursor"]["next"]), (0, &json!(0), &Value::Null));
+    let nothing = http
+        .get(&format!(
+            "{}/comments",
+            product_path("nobody/commented/this")
+        ))
+        .await
+        .expect(200);
+    assert_eq!(
+        (
+            ids(&nothing).len(),
+            &nothing["total"],
+            &nothing["cursor"]["next"]
+        ),
+        (0, &json!(0), &Value::Null)
+    );
     api.finish_with(stores).await;
 }
 
@@ -92,27 +152,64 @@ async fn while_the_newest_comments_have_no_ranks_html_pages_are_503_and_never_re
     api.finish().await;
     lose_ranks(&stores, &comments[..25]).await;
     for past_the_end in [PastTheEnd::NotFound, PastTheEnd::Redirect] {
-        let site = SiteSettings { past_the_end, ..process::defaults(&[]) };
-        let api = Served::with(&stores, ApiSettings { site, ..Default::default() });
+        let site = SiteSettings {
+            past_the_end,
+            ..process::defaults(&[])
+        };
+        let api = Served::with(
+            &stores,
+            ApiSettings {
+                site,
+                ..Default::default()
+            },
+        );
         // 20 ranked comments make no archive page yet.
         let front = api.http.get("/product/a%2Fb/comments").await;
-        assert_eq!((front.status, front.body.matches("<article").count()), (200, 39), "{front:?}");
+        assert_eq!(
+            (front.status, front.body.matches("<article").count()),
+            (200, 39),
+            "{front:?}"
+        );
         // The others wait for their ranks. Until then only a cursor leads to them.
-        let (_, link) = front.body.split_once(r#"rel="next nofollow" href=""#).unwrap();
+        let (_, link) = front
+            .body
+            .split_once(r#"rel="next nofollow" href=""#)
+            .unwrap();
         let (rest, _) = link.split_once('"').unwrap();
         let rest = api.http.get(rest).await;
-        assert_eq!((rest.status, rest.body.matches("<article").count()), (200, 6), "{rest:?}");
+        assert_eq!(
+            (rest.status, rest.body.matches("<article").count()),
+            (200, 6),
+            "{rest:?}"
+        );
         let first = api.http.get("/product/a%2Fb/comments?page=1").await;
-        assert_eq!((first.status, first.header("location")), (302, Some("/product/a%2Fb/comments")), "{first:?}");
+        assert_eq!(
+            (first.status, first.header("location")),
+            (302, Some("/product/a%2Fb/comments")),
+            "{first:?}"
+        );
         let oldest = api.http.get("/product/a%2Fb/comments?order=oldest").await;
         assert!(
-            oldest.body.contains(r#"rel="next" href="/product/a%2Fb/comments?order=oldest&#38;page=2""#),
+            oldest
+                .body
+                .contains(r#"rel="next" href="/product/a%2Fb/comments?order=oldest&#38;page=2""#),
             "{oldest:?}"
         );
-        for page in ["?page=2", "?page=1000", "/en?page=2", "?order=oldest&page=2"] {
-            let answer = api.http.get(&format!("/product/a%2Fb/comments{page}")).await;
+        for page in [
+            "?page=2",
+            "?page=1000",
+            "/en?page=2",
+            "?order=oldest&page=2",
+        ] {
+            let answer = api
+                .http
+                .get(&format!("/product/a%2Fb/comments{page}"))
+                .await;
             answer.assert_later();
-            assert!(answer.body.contains("still being put into its pages"), "{answer:?}");
+            assert!(
+                answer.body.contains("still being put into its pages"),
+                "{answer:?}"
+            );
         }
         api.finish().await;
     }
@@ -124,11 +221,15 @@ async fn a_filter_is_404_only_when_no_comment_of_the_product_waits_for_its_ranks
     let (stores, api, _) = Served::filled(RANKED).await;
     let page = "/product/a%2Fb/comments/tlh";
     assert_eq!(api.http.get(page).await.status, 404);
-    // Neither stream function has seen the new comment, so nothing shows yet that the filter matches it.
+    // Neither stream function has seen the new comment, so nothing shows yet that the filter
+    // matches it.
     stores.create_numbered(100, data::product(PRODUCT)).await;
     let waiting = api.http.get(page).await;
     waiting.assert_later();
-    assert!(waiting.body.contains("still being put into its pages"), "{waiting:?}");
+    assert!(
+        waiting.body.contains("still being put into its pages"),
+        "{waiting:?}"
+    );
     // Nor does a page past the end of another filter.
     assert_not_yet_listed(&api.http.get(&listing("language=en&page=9")).await);
     stores.deliver_all().await;
@@ -141,18 +242,32 @@ async fn a_filter_is_404_only_when_no_comment_of_the_product_waits_for_its_ranks
 async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors() {
     let (stores, api, comments) = Served::filled(COMMENTS).await;
     let http = &api.http;
-    let lost: [(&str, &[Comment]); 4] =
-        [("newest", &comments[..10]), ("oldest", &comments[35..]), ("all", &comments), ("middle", &comments[15..25])];
+    let lost: [(&str, &[Comment]); 4] = [
+        ("newest", &comments[..10]),
+        ("oldest", &comments[35..]),
+        ("all", &comments),
+        ("middle", &comments[15..25]),
+    ];
     for (which, lost) in lost {
         lose_ranks(&stores, lost).await;
         let by_cursor = |query: &str, page: &Value| {
-            Some(listing(&format!("{query}&cursor={}", encoded(page["cursor"]["next"].as_str()?))))
+            Some(listing(&format!(
+                "{query}&cursor={}",
+                encoded(page["cursor"]["next"].as_str()?)
+            )))
         };
         assert_walks(http, &comments, by_cursor).await;
         // Only the repair job notices missing ranks between two ranked comments.
-        for order in ["newest", "oldest"].into_iter().filter(|_| which != "middle") {
-            for query in ["page=3", "page=1000", "page=4&language=en", "page_size=5&page=9&rating=1&rating=2&rating=3"]
-            {
+        for order in ["newest", "oldest"]
+            .into_iter()
+            .filter(|_| which != "middle")
+        {
+            for query in [
+                "page=3",
+                "page=1000",
+                "page=4&language=en",
+                "page_size=5&page=9&rating=1&rating=2&rating=3",
+            ] {
                 let answer = http.get(&listing(&format!("order={order}&{query}"))).await;
                 assert_eq!(answer.status, 503, "{which}: {answer:?}");
                 assert_not_yet_listed(&answer);
@@ -160,7 +275,10 @@ async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors()
         }
         stores.deliver_all().await;
         assert_past_the_end(&http.get(&listing("page=4")).await);
-        assert_eq!(ids(&http.get(&listing("page=3")).await.expect(200)).len(), 5);
+        assert_eq!(
+            ids(&http.get(&listing("page=3")).await.expect(200)).len(),
+            5
+        );
     }
     api.finish_with(stores).await;
 }
@@ -174,8 +292,8 @@ async fn a_page_whose_ranks_arrive_during_the_request_is_503_and_not_404() {
     let api = Served::start(stores.table.clone(), index, ApiSettings::default());
     assert_past_the_end(&api.http.get(&listing("page=2")).await);
 
-    // The only comment of page 2 is posted and ranked after the request has read the total, and before it checks both
-    // ends.
+    // The only comment of page 2 is posted and ranked after the request has read the total, and
+    // before it checks both ends.
     gate.hold_after(1);
     let http = api.http.clone();
     let asked = tokio::spawn(async move { http.get(&listing("page=2")).await });
@@ -184,7 +302,10 @@ async fn a_page_whose_ranks_arrive_during_the_request_is_503_and_not_404() {
     stores.deliver_all().await;
     gate.open();
     assert_not_yet_listed(&asked.await.unwrap());
-    assert_eq!(ids(&api.http.get(&listing("page=2")).await.expect(200)).len(), 1);
+    assert_eq!(
+        ids(&api.http.get(&listing("page=2")).await.expect(200)).len(),
+        1
+    );
     api.finish_with(stores).await;
 }
 
@@ -193,7 +314,13 @@ async fn an_invalid_item_does_not_make_a_page_past_the_end_503() {
     let (stores, api, _) = Served::filled(5).await;
     let newest = stores.create_numbered(100, data::product(PRODUCT)).await;
     assert_not_yet_listed(&api.http.get(&listing("page=2")).await);
-    stores.break_primary_item(&newest.id, "language", Some(AttributeValue::S("?".to_owned()))).await;
+    stores
+        .break_primary_item(
+            &newest.id,
+            "language",
+            Some(AttributeValue::S("?".to_owned())),
+        )
+        .await;
     assert_past_the_end(&api.http.get(&listing("page=2")).await);
     api.finish().await;
     stores.index.clear().await.unwrap();

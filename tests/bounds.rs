@@ -1,5 +1,5 @@
-//! The resources of a request are bounded. Its work counts as long as it runs. Every wait for a body, a store or a
-//! reader has a limit.
+//! The resources of a request are bounded. Its work counts as long as it runs. Every wait for a
+//! body, a store or a reader has a limit.
 
 use std::{
     io::Read,
@@ -24,7 +24,9 @@ use crate::fixture::{
 fn decoded(coding: &str, bytes: &[u8]) -> String {
     let mut text = String::new();
     match coding {
-        "br" => brotli::Decompressor::new(bytes, 4096).read_to_string(&mut text).unwrap(),
+        "br" => brotli::Decompressor::new(bytes, 4096)
+            .read_to_string(&mut text)
+            .unwrap(),
         "gzip" => GzDecoder::new(bytes).read_to_string(&mut text).unwrap(),
         other => panic!("{other} is not read here"),
     };
@@ -32,31 +34,76 @@ fn decoded(coding: &str, bytes: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn a_compressed_answer_is_whole_before_it_is_sent_and_who_accepts_no_known_coding_gets_a_plain_one() {
+async fn a_compressed_answer_is_whole_before_it_is_sent_and_who_accepts_no_known_coding_gets_a_plain_one()
+ {
     let (stores, api, _) = Served::filled(45).await;
-    let as_of = api.http.get(&listing("page=1")).await.expect(200)["as_of"].as_str().unwrap().to_owned();
+    let as_of = api.http.get(&listing("page=1")).await.expect(200)["as_of"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let listing = listing(&format!("page_size=40&as_of={as_of}"));
-    for target in [listing.as_str(), "/product/a%2Fb/comments", "/static/style.css", "/openapi.json"] {
+    for target in [
+        listing.as_str(),
+        "/product/a%2Fb/comments",
+        "/static/style.css",
+        "/openapi.json",
+    ] {
         let plain = api.http.get(target).await;
-        assert_eq!((plain.status, plain.header("content-encoding")), (200, None), "{plain:?}");
-        assert!(plain.body.len() > 2 * 1024, "{target}, compressed while it is sent, is made in several parts");
+        assert_eq!(
+            (plain.status, plain.header("content-encoding")),
+            (200, None),
+            "{plain:?}"
+        );
+        assert!(
+            plain.body.len() > 2 * 1024,
+            "{target}, compressed while it is sent, is made in several parts"
+        );
         for coding in ["br", "gzip"] {
             let (head, bytes) = api.http.get_coded(target, coding).await;
             let header = |name: &str| head.headers.get(name).map(|value| value.to_str().unwrap());
-            assert_eq!((head.status.as_u16(), header("content-encoding")), (200, Some(coding)), "{target}: {head:?}");
-            assert!(bytes.len() < plain.body.len(), "{target}: {} bytes by {coding}", bytes.len());
+            assert_eq!(
+                (head.status.as_u16(), header("content-encoding")),
+                (200, Some(coding)),
+                "{target}: {head:?}"
+            );
+            assert!(
+                bytes.len() < plain.body.len(),
+                "{target}: {} bytes by {coding}",
+                bytes.len()
+            );
             assert_eq!(decoded(coding, &bytes), plain.body, "{target} by {coding}");
-            assert_eq!((header("etag"), header("content-type")), (plain.header("etag"), plain.header("content-type")));
+            assert_eq!(
+                (header("etag"), header("content-type")),
+                (plain.header("etag"), plain.header("content-type"))
+            );
             assert_eq!(header("vary"), Some("accept-encoding"), "{target}");
             // A server that compresses while sending cannot know this length.
-            assert_eq!(header("content-length"), Some(bytes.len().to_string().as_str()), "{target}: {head:?}");
+            assert_eq!(
+                header("content-length"),
+                Some(bytes.len().to_string().as_str()),
+                "{target}: {head:?}"
+            );
             assert_eq!(header("transfer-encoding"), None, "{target}: {head:?}");
         }
-        for accepted in ["identity;q=0", "*;q=0", "identity;q=0, zstd", "compress", "br;q=0, *;q=0", "no such thing"] {
+        for accepted in [
+            "identity;q=0",
+            "*;q=0",
+            "identity;q=0, zstd",
+            "compress",
+            "br;q=0, *;q=0",
+            "no such thing",
+        ] {
             let (head, bytes) = api.http.get_coded(target, accepted).await;
             assert_eq!(head.status.as_u16(), 200, "{accepted}: {head:?}");
-            assert!(!head.headers.contains_key("content-encoding"), "{accepted}: {head:?}");
-            assert_eq!(std::str::from_utf8(&bytes).unwrap(), plain.body, "{accepted}");
+            assert!(
+                !head.headers.contains_key("content-encoding"),
+                "{accepted}: {head:?}"
+            );
+            assert_eq!(
+                std::str::from_utf8(&bytes).unwrap(),
+                plain.body,
+                "{accepted}"
+            );
         }
     }
     api.finish_with(stores).await;
@@ -65,8 +112,12 @@ async fn a_compressed_answer_is_whole_before_it_is_sent_and_who_accepts_no_known
 /// How many scripts a server has been asked to run. Every question of a page is one.
 async fn scripts_run(redis: &OwnRedis) -> u64 {
     let stats: String = redis.ask("INFO commandstats").await;
-    let calls = stats.lines().filter_map(|line| line.strip_prefix("cmdstat_evalsha")?.split_once("calls="));
-    calls.map(|(_, rest)| rest.split(',').next().unwrap().parse::<u64>().unwrap()).sum()
+    let calls = stats
+        .lines()
+        .filter_map(|line| line.strip_prefix("cmdstat_evalsha")?.split_once("calls="));
+    calls
+        .map(|(_, rest)| rest.split(',').next().unwrap().parse::<u64>().unwrap())
+        .sum()
 }
 
 #[tokio::test]
@@ -83,16 +134,35 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     let first = api.http.get(&listing("page=1")).await;
     assert_eq!(first.header("cache-control"), Some("no-store"), "{first:?}");
     let first = first.expect(200);
-    assert_eq!((&first["total"], &first["index"]), (&Value::Null, &json!("unavailable")), "the first reader waits");
+    assert_eq!(
+        (&first["total"], &first["index"]),
+        (&Value::Null, &json!("unavailable")),
+        "the first reader waits"
+    );
     assert_eq!(ids(&first), ids(&ready));
-    for target in [listing("page=2"), listing("page=1000"), format!("{}?page=2", page_path(PRODUCT))] {
+    for target in [
+        listing("page=2"),
+        listing("page=1000"),
+        format!("{}?page=2", page_path(PRODUCT)),
+    ] {
         api.http.get(&target).await.assert_later();
     }
     assert_eq!(api.metric("pagemark_page_index_available").await, 0.0);
-    assert_eq!(api.metric(r#"pagemark_page_index_partitions{answer="unreachable"}"#).await, 1.0);
-    assert!(api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#).await >= 4.0);
+    assert_eq!(
+        api.metric(r#"pagemark_page_index_partitions{answer="unreachable"}"#)
+            .await,
+        1.0
+    );
+    assert!(
+        api.metric(r#"pagemark_page_index_answers_total{answer="unreachable"}"#)
+            .await
+            >= 4.0
+    );
     let health = api.operations.get("/readyz").await.expect(200);
-    assert_eq!((&health["status"], &health["page_index"]["state"]), (&json!("degraded"), &json!("unreachable")));
+    assert_eq!(
+        (&health["status"], &health["page_index"]["state"]),
+        (&json!("degraded"), &json!("unreachable"))
+    );
 
     let (target, api) = (listing("page=1"), &api);
     let readers = (0..READERS).map(async |_| {
@@ -107,18 +177,29 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
     assert!(api.metric(failed).await >= (READERS * READS) as f64);
     assert_eq!(api.metric("pagemark_http_requests_shed_total").await, 0.0);
 
-    // Redis runs now what it was asked meanwhile: by the first reader, and by one in each second after that.
+    // Redis runs now what it was asked meanwhile: by the first reader, and by one in each second
+    // after that.
     redis.server.signal("CONT");
     let asked = scripts_run(&redis).await - before;
-    println!("{asked} questions of {} readers in {seconds} s", READERS * READS);
-    assert!((1..=seconds + 2).contains(&asked), "{asked} questions in {seconds} s");
+    println!(
+        "{asked} questions of {} readers in {seconds} s",
+        READERS * READS
+    );
+    assert!(
+        (1..=seconds + 2).contains(&asked),
+        "{asked} questions in {seconds} s"
+    );
 
     // The service notices that it answers again, and other users of Redis were not affected.
     stores.create_numbered(1_000, data::product(PRODUCT)).await;
     stores.deliver_all().await;
     let again = wait_for("totals again", async || {
         let page = api.http.get(&listing("page=1")).await.expect(200);
-        if page["total"].is_null() { Err(page) } else { Ok(page) }
+        if page["total"].is_null() {
+            Err(page)
+        } else {
+            Ok(page)
+        }
     })
     .await;
     assert_eq!(again["total"], 46);
@@ -128,7 +209,10 @@ async fn a_page_index_that_hangs_holds_up_one_reader_at_a_time() {
 #[tokio::test]
 async fn a_body_sent_too_slowly_is_answered_408_and_the_connection_ends() {
     let stores = Stores::start().await;
-    let settings = ApiSettings { body_timeout: Duration::from_millis(300), ..ApiSettings::default() };
+    let settings = ApiSettings {
+        body_timeout: Duration::from_millis(300),
+        ..ApiSettings::default()
+    };
     let api = Served::with(&stores, settings);
     let head = format!(
         "POST {} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {WRITE_TOKEN}\r\nContent-Type: application/json\r\n\
@@ -138,7 +222,9 @@ async fn a_body_sent_too_slowly_is_answered_408_and_the_connection_ends() {
     );
     for begun in ["", "{\"language\": \"en\", "] {
         let answer = api.http.answer_to_bytes(&format!("{head}{begun}")).await;
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+        let (head, body) = answer
+            .split_once("\r\n\r\n")
+            .unwrap_or_else(|| panic!("{answer:?}"));
         assert!(head.starts_with("HTTP/1.1 408 "), "{answer}");
         let head = head.to_ascii_lowercase();
         for header in [
@@ -150,13 +236,17 @@ async fn a_body_sent_too_slowly_is_answered_408_and_the_connection_ends() {
         ] {
             assert!(head.contains(header), "{header}: {answer}");
         }
-        assert!(body.contains("urn:pagemark:problem:body-too-slow"), "{answer}");
+        assert!(
+            body.contains("urn:pagemark:problem:body-too-slow"),
+            "{answer}"
+        );
     }
     api.finish_with(stores).await;
 }
 
 fn is_notice(answer: &Answer) -> bool {
-    answer.body.starts_with("<div class=\"notice\"") && answer.header("x-robots-tag") == Some("noindex")
+    answer.body.starts_with("<div class=\"notice\"")
+        && answer.header("x-robots-tag") == Some("noindex")
 }
 
 #[tokio::test]
@@ -164,28 +254,57 @@ async fn a_request_that_takes_too_long_is_503_with_the_usual_headers() {
     let stores = Stores::start().await;
     stores.fill(45).await;
     let stalled = stalled_table(&stores.table, &stores.engine_url()).await;
-    let settings = ApiSettings { request_timeout: Duration::from_millis(300), ..ApiSettings::default() };
+    let settings = ApiSettings {
+        request_timeout: Duration::from_millis(300),
+        ..ApiSettings::default()
+    };
     let api = Served::start(stalled, stores.index.clone(), settings);
-    let full = Served::with(&stores, ApiSettings { in_flight_max: 0, ..ApiSettings::default() });
+    let full = Served::with(
+        &stores,
+        ApiSettings {
+            in_flight_max: 0,
+            ..ApiSettings::default()
+        },
+    );
     let by_the_load = full.http.get(&listing("page=1")).await;
     let fragment = format!("/fragment{}", page_path(PRODUCT));
     let refused = full.http.get(&fragment).await;
     assert!(refused.status == 503 && is_notice(&refused), "{refused:?}");
     full.finish().await;
-    for target in ["/api/v1/comments/c0001", listing("page=1").as_str(), "/comments/c0001", &fragment] {
+    for target in [
+        "/api/v1/comments/c0001",
+        listing("page=1").as_str(),
+        "/comments/c0001",
+        &fragment,
+    ] {
         let answer = api.http.get(target).await;
         assert_eq!(answer.status, 503, "{answer:?}");
         if target.starts_with("/api") {
             assert_eq!(answer.problem()["type"], "urn:pagemark:problem:timed-out");
         } else {
-            assert!(answer.header("content-type").unwrap().starts_with("text/html"), "{answer:?}");
+            assert!(
+                answer
+                    .header("content-type")
+                    .unwrap()
+                    .starts_with("text/html"),
+                "{answer:?}"
+            );
         }
         assert_eq!(is_notice(&answer), target == fragment, "{answer:?}");
         let for_scripts = target.starts_with("/api") || target == fragment;
-        let only_for_scripts = ["access-control-allow-origin", "access-control-expose-headers"];
-        let names = by_the_load.headers.keys().filter(|name| for_scripts || !only_for_scripts.contains(&name.as_str()));
+        let only_for_scripts = [
+            "access-control-allow-origin",
+            "access-control-expose-headers",
+        ];
+        let names = by_the_load
+            .headers
+            .keys()
+            .filter(|name| for_scripts || !only_for_scripts.contains(&name.as_str()));
         for name in names {
-            assert!(answer.headers.contains_key(name), "{name} is missing: {answer:?}");
+            assert!(
+                answer.headers.contains_key(name),
+                "{name} is missing: {answer:?}"
+            );
         }
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }

@@ -1,5 +1,5 @@
-//! Runs the deployed binaries: `stream-writer` and `page-indexer` as processes that are called through the Lambda
-//! Runtime API, with events from the engine's stream.
+//! Runs the deployed binaries: `stream-writer` and `page-indexer` as processes that are called
+//! through the Lambda Runtime API, with events from the engine's stream.
 
 use std::time::Duration;
 
@@ -9,7 +9,9 @@ use table::NewComment;
 
 use crate::fixture::{
     data,
-    function::{Function, SECRET, TIMEOUT, Variables, page_indexer_variables, stream_writer_variables, with},
+    function::{
+        Function, SECRET, TIMEOUT, Variables, page_indexer_variables, stream_writer_variables, with,
+    },
     gate::{self, Gate},
     iam::{self, IamDoor},
     invariants::Contents,
@@ -26,7 +28,11 @@ fn comment(number: u64) -> NewComment {
     let comment = data::varied_comment(number);
     let text = data::body(&format!("Body {number} {SECRET}"));
     NewComment {
-        text: CommentText { title: Some(format!("Title {SECRET}")), author: Some(SECRET.to_owned()), ..text },
+        text: CommentText {
+            title: Some(format!("Title {SECRET}")),
+            author: Some(SECRET.to_owned()),
+            ..text
+        },
         ..comment
     }
 }
@@ -34,13 +40,20 @@ fn comment(number: u64) -> NewComment {
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<Value> {
     let before = stores.lambda_records().await.len();
     for number in numbers {
-        stores.table.create_comment(comment(number), None).await.unwrap();
+        stores
+            .table
+            .create_comment(comment(number), None)
+            .await
+            .unwrap();
     }
     stores.lambda_records().await.split_off(before)
 }
 
 fn sequence_number(record: &Value) -> String {
-    record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()
+    record["dynamodb"]["SequenceNumber"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 fn sequence_numbers(records: &[Value]) -> Vec<String> {
@@ -51,18 +64,27 @@ fn sequence_numbers(records: &[Value]) -> Vec<String> {
 fn broken(record: &Value) -> Value {
     let mut broken = record.clone();
     broken["dynamodb"]["SequenceNumber"] = format!("{}7", sequence_number(record)).into();
-    broken["dynamodb"].as_object_mut().unwrap().retain(|name, _| !name.ends_with("Image"));
+    broken["dynamodb"]
+        .as_object_mut()
+        .unwrap()
+        .retain(|name, _| !name.ends_with("Image"));
     broken
 }
 
 fn both(stores: &Stores, settings: &[(&'static str, &str)]) -> [(&'static str, Variables); 2] {
-    [("stream-writer", stream_writer_variables(stores)), ("page-indexer", page_indexer_variables(stores))]
-        .map(|(name, variables)| (name, with(variables, settings)))
+    [
+        ("stream-writer", stream_writer_variables(stores)),
+        ("page-indexer", page_indexer_variables(stores)),
+    ]
+    .map(|(name, variables)| (name, with(variables, settings)))
 }
 
 async fn start_both(stores: &Stores, settings: &[(&'static str, &str)]) -> [Function; 2] {
     let [(writer, of_writer), (indexer, of_indexer)] = both(stores, settings);
-    [Function::start(writer, of_writer).await, Function::start(indexer, of_indexer).await]
+    [
+        Function::start(writer, of_writer).await,
+        Function::start(indexer, of_indexer).await,
+    ]
 }
 
 async fn deliver_whole(function: &Function, records: &[Value]) {
@@ -73,7 +95,8 @@ async fn deliver_whole(function: &Function, records: &[Value]) {
 async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_binaries() {
     let stores = Stores::start_with_redis().await;
     let [(writer, of_writer), (indexer, of_indexer)] = both(&stores, &[]);
-    // As deployed: `page-indexer` logs in to Redis with the credentials that Lambda gives it, without a password.
+    // As deployed: `page-indexer` logs in to Redis with the credentials that Lambda gives it,
+    // without a password.
     let door = IamDoor::start(&stores.redis().url, &unique_name("page-indexer")).await;
     let of_lambda = [
         ("PAGEMARK_REDIS_URL", door.url.as_str()),
@@ -98,7 +121,11 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
     create(&stores, 0..3).await;
     deliver_new("inserts").await;
     let id = data::comment_id("c1");
-    stores.table.patch_comment(&id, |_| true, &data::rate(5)).await.unwrap();
+    stores
+        .table
+        .patch_comment(&id, |_| true, &data::rate(5))
+        .await
+        .unwrap();
     deliver_new("a rating change").await;
     stores.table.delete_comment(&id, |_| true).await.unwrap();
     deliver_new("a deletion").await;
@@ -111,11 +138,15 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
 }
 
 #[tokio::test]
-async fn a_broken_record_goes_to_the_quarantine_bucket_or_is_reported_and_its_neighbours_are_applied() {
+async fn a_broken_record_goes_to_the_quarantine_bucket_or_is_reported_and_its_neighbours_are_applied()
+ {
     let stores = Stores::start_with_redis().await;
     let s3 = S3::start().await;
     let place = format!("s3://{BUCKET}/deployed");
-    let settings = [("PAGEMARK_QUARANTINE", place.as_str()), ("PAGEMARK_S3_URL", s3.url.as_str())];
+    let settings = [
+        ("PAGEMARK_QUARANTINE", place.as_str()),
+        ("PAGEMARK_S3_URL", s3.url.as_str()),
+    ];
     let mut records = create(&stores, 0..5).await;
     let broken = broken(&records[2]);
     records.insert(2, broken.clone());
@@ -128,30 +159,56 @@ async fn a_broken_record_goes_to_the_quarantine_bucket_or_is_reported_and_its_ne
     }
     stores.assert_invariants().await;
     let objects = s3.objects().await;
-    let [(of_indexer, _), (of_writer, _)] = &objects[..] else { panic!("{objects:?}") };
+    let [(of_indexer, _), (of_writer, _)] = &objects[..] else {
+        panic!("{objects:?}")
+    };
     // The service uses this layout: <prefix>/aws/lambda/<mapping>/YYYY/MM/DD/….
-    assert!(of_indexer.starts_with("deployed/aws/lambda/page-indexer/20"), "{of_indexer}");
-    assert!(of_writer.starts_with("deployed/aws/lambda/stream-writer/20"), "{of_writer}");
+    assert!(
+        of_indexer.starts_with("deployed/aws/lambda/page-indexer/20"),
+        "{of_indexer}"
+    );
+    assert!(
+        of_writer.starts_with("deployed/aws/lambda/stream-writer/20"),
+        "{of_writer}"
+    );
     for (_, put) in &objects {
         assert_eq!(put["requestContext"]["condition"], "MalformedRecord");
-        assert_eq!(put["DDBStreamBatchInfo"]["startSequenceNumber"], sequence_number(&broken));
+        assert_eq!(
+            put["DDBStreamBatchInfo"]["startSequenceNumber"],
+            sequence_number(&broken)
+        );
         let payload: Value = serde_json::from_str(put["payload"].as_str().unwrap()).unwrap();
-        assert_eq!(payload["Records"][0]["dynamodb"]["Keys"], broken["dynamodb"]["Keys"]);
+        assert_eq!(
+            payload["Records"][0]["dynamodb"]["Keys"],
+            broken["dynamodb"]["Keys"]
+        );
     }
     // A bucket that refuses it.
-    let settings = [("PAGEMARK_QUARANTINE", "s3://no-such-bucket"), ("PAGEMARK_S3_URL", s3.url.as_str())];
-    let writer = Function::start("stream-writer", with(stream_writer_variables(&stores), &settings)).await;
+    let settings = [
+        ("PAGEMARK_QUARANTINE", "s3://no-such-bucket"),
+        ("PAGEMARK_S3_URL", s3.url.as_str()),
+    ];
+    let writer = Function::start(
+        "stream-writer",
+        with(stream_writer_variables(&stores), &settings),
+    )
+    .await;
     let mut later = create(&stores, 5..8).await;
     later.insert(1, broken.clone());
     assert_eq!(writer.deliver(&later).await, [sequence_number(&broken)]);
     let ended = writer.finish().await;
     assert!(ended.stdout.contains("NoSuchBucket"), "{}", ended.stdout);
-    assert_eq!(Contents::read(&stores.table).await.duplicates, 8 * 31, "its neighbours are applied");
+    assert_eq!(
+        Contents::read(&stores.table).await.duplicates,
+        8 * 31,
+        "its neighbours are applied"
+    );
     stores.finish().await;
 }
 
 #[tokio::test]
-async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_and_the_process_continues() {
+async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_and_the_process_continues()
+ {
     let stores = Stores::start_with_redis().await;
     let records = create(&stores, 0..3).await;
     // A text in place of a map. Neither the answer nor the log may repeat it.
@@ -169,25 +226,48 @@ async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_an
     let mut poison = vec![broken(&records[1])];
     let mut misplaced = records[0].clone();
     for name in ["rating", "language", "cd"] {
-        misplaced["dynamodb"]["NewImage"][name] = misplaced["dynamodb"]["NewImage"]["comment_blob"].clone();
+        misplaced["dynamodb"]["NewImage"][name] =
+            misplaced["dynamodb"]["NewImage"]["comment_blob"].clone();
         poison.push(misplaced.clone());
     }
     for function in start_both(&stores, &[("PAGEMARK_LOG", "trace")]).await {
         for event in &nonsense {
             match function.invoke(event.clone(), TIMEOUT).await {
                 Outcome::Error(error) => {
-                    assert!(error["errorType"].is_string() && error["errorMessage"].is_string(), "{event}: {error}");
-                    assert!(!error.to_string().contains(SECRET), "a comment's text is in the answer: {error}");
+                    assert!(
+                        error["errorType"].is_string() && error["errorMessage"].is_string(),
+                        "{event}: {error}"
+                    );
+                    assert!(
+                        !error.to_string().contains(SECRET),
+                        "a comment's text is in the answer: {error}"
+                    );
                 }
                 Outcome::Response(response) => panic!("{event} was taken for an event: {response}"),
             }
         }
-        assert_eq!(function.deliver(&[&records[..], &poison].concat()).await.len(), 4);
+        assert_eq!(
+            function
+                .deliver(&[&records[..], &poison].concat())
+                .await
+                .len(),
+            4
+        );
         deliver_whole(&function, &records).await;
         // Checks the whole log.
         let ended = function.finish().await;
-        assert_eq!(ended.logged("a record can never be processed").len(), 4, "{}", ended.stdout);
-        assert_eq!(ended.stdout.matches("\"ERROR\"").count(), nonsense.len() + 4, "{}", ended.stdout);
+        assert_eq!(
+            ended.logged("a record can never be processed").len(),
+            4,
+            "{}",
+            ended.stdout
+        );
+        assert_eq!(
+            ended.stdout.matches("\"ERROR\"").count(),
+            nonsense.len() + 4,
+            "{}",
+            ended.stdout
+        );
     }
     stores.assert_invariants().await;
     stores.finish().await;
@@ -197,11 +277,17 @@ async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_an
 async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succeeds() {
     let stores = Stores::start_with_redis().await;
     let gate = Gate::start(&stores.engine_url(), gate::BATCH_WRITES).await;
-    let variables = with(stream_writer_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.as_str())]);
+    let variables = with(
+        stream_writer_variables(&stores),
+        &[("PAGEMARK_DYNAMODB_URL", gate.url.as_str())],
+    );
     let writer = Function::start("stream-writer", variables).await;
     let records = create(&stores, 0..5).await;
     gate.hold_after(0);
-    assert_eq!(writer.deliver_within(&records, NEAR).await, sequence_numbers(&records));
+    assert_eq!(
+        writer.deliver_within(&records, NEAR).await,
+        sequence_numbers(&records)
+    );
     gate.open();
     deliver_whole(&writer, &records).await;
     writer.finish().await;
@@ -215,7 +301,11 @@ async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbe
     let stores = Stores::start_with_redis().await;
     let mut records = create(&stores, 0..3).await;
     // A change that removes 16 duplicates and two entries.
-    stores.table.patch_comment(&data::comment_id("c1"), |_| true, &data::rate(5)).await.unwrap();
+    stores
+        .table
+        .patch_comment(&data::comment_id("c1"), |_| true, &data::rate(5))
+        .await
+        .unwrap();
     records.extend(stores.lambda_records().await.split_off(3));
     records.push(broken(&records[0]));
     let folder = tempfile::tempdir().unwrap();
@@ -229,12 +319,21 @@ async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbe
         let function = Function::start(name, variables).await;
         deliver_whole(&function, &records).await;
         let ended = function.finish().await;
-        let [metrics] = &ended.metrics()[..] else { panic!("{}", ended.stdout) };
+        let [metrics] = &ended.metrics()[..] else {
+            panic!("{}", ended.stdout)
+        };
         assert_eq!(metrics["Function"], name);
-        assert_eq!(metrics["_aws"]["CloudWatchMetrics"][0]["Namespace"], "Pagemark/one");
-        for (metric, value) in
-            [("Records", 5), ("CommentsChanged", 3), ("Writes", writes), ("Quarantined", 1), ("ReportedForRetry", 0)]
-        {
+        assert_eq!(
+            metrics["_aws"]["CloudWatchMetrics"][0]["Namespace"],
+            "Pagemark/one"
+        );
+        for (metric, value) in [
+            ("Records", 5),
+            ("CommentsChanged", 3),
+            ("Writes", writes),
+            ("Quarantined", 1),
+            ("ReportedForRetry", 0),
+        ] {
             assert_eq!(metrics[metric], value, "{metric}: {metrics}");
         }
         let age_ms = metrics["IteratorAge"].as_u64().unwrap();
@@ -243,12 +342,23 @@ async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbe
         let logged = ended.logged("the comment is in line");
         let named: Vec<String> = logged
             .iter()
-            .map(|line| format!("{} {}", line["fields"]["comment"], line["fields"]["sequence_number"]).replace('"', ""))
+            .map(|line| {
+                format!(
+                    "{} {}",
+                    line["fields"]["comment"], line["fields"]["sequence_number"]
+                )
+                .replace('"', "")
+            })
             .collect();
         let numbers = sequence_numbers(&records);
         assert_eq!(named, [0, 1, 2].map(|at| format!("c{at} {}", numbers[at])));
-        let [poison] = &ended.logged("a record can never be processed")[..] else { panic!("{}", ended.stdout) };
-        assert_eq!(poison["fields"]["sequence_number"], sequence_number(&records[4]));
+        let [poison] = &ended.logged("a record can never be processed")[..] else {
+            panic!("{}", ended.stdout)
+        };
+        assert_eq!(
+            poison["fields"]["sequence_number"],
+            sequence_number(&records[4])
+        );
     }
     stores.finish().await;
 }

@@ -29,24 +29,37 @@ use crate::fixture::{
 const SHORT: Duration = Duration::from_millis(600);
 
 fn new_comment(number: u64) -> NewComment {
-    NewComment { product: data::product(PRODUCT), ..data::varied_comment(number) }
+    NewComment {
+        product: data::product(PRODUCT),
+        ..data::varied_comment(number)
+    }
 }
 
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<EventRecord> {
     let before = stores.records().await.len();
     for number in numbers {
-        stores.table.create_comment(new_comment(number), None).await.unwrap();
+        stores
+            .table
+            .create_comment(new_comment(number), None)
+            .await
+            .unwrap();
     }
     stores.records().await.split_off(before)
 }
 
 fn sequence_numbers(records: &[EventRecord]) -> Vec<String> {
-    records.iter().map(|record| record.change.sequence_number.clone().unwrap()).collect()
+    records
+        .iter()
+        .map(|record| record.change.sequence_number.clone().unwrap())
+        .collect()
 }
 
 fn reported(handled: &Handled) -> Vec<String> {
     let failures = &handled.response.batch_item_failures;
-    failures.iter().map(|failure| failure.item_identifier.clone().unwrap()).collect()
+    failures
+        .iter()
+        .map(|failure| failure.item_identifier.clone().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -62,16 +75,32 @@ async fn a_handler_waits_for_a_redis_that_has_become_a_replica_or_is_full() {
         let second = create(&stores, 2..5).await;
 
         redis.ask::<()>(refuse).await;
-        // Answers take at most a tenth of a second, so a short invocation has time for several attempts.
-        let impatient = RedisIndexConfig { timeout: Duration::from_millis(100), ..stores.redis().clone() };
-        let indexer = PageIndexer::new(redis_index::connect(&impatient).unwrap(), stores.quarantine());
-        let indexed = indexer.handle(&event(&second), tokio::time::Instant::now() + SHORT).await;
+        // Answers take at most a tenth of a second, so a short invocation has time for several
+        // attempts.
+        let impatient = RedisIndexConfig {
+            timeout: Duration::from_millis(100),
+            ..stores.redis().clone()
+        };
+        let indexer = PageIndexer::new(
+            redis_index::connect(&impatient).unwrap(),
+            stores.quarantine(),
+        );
+        let indexed = indexer
+            .handle(&event(&second), tokio::time::Instant::now() + SHORT)
+            .await;
         assert_eq!(reported(&indexed), sequence_numbers(&second), "{refuse}");
-        assert!(indexed.metrics.get(Metric::Retries) > 0, "{refuse}: it was not tried again");
+        assert!(
+            indexed.metrics.get(Metric::Retries) > 0,
+            "{refuse}: it was not tried again"
+        );
         assert_eq!(stores.quarantined_batches(), Vec::<Value>::new());
 
-        // The reported records are delivered again. The server accepts them in the middle of the invocation.
-        let (again, ()) = tokio::join!(stores.handle(&second, INVOCATION), redis.ask::<()>(take_again));
+        // The reported records are delivered again. The server accepts them in the middle of the
+        // invocation.
+        let (again, ()) = tokio::join!(
+            stores.handle(&second, INVOCATION),
+            redis.ask::<()>(take_again)
+        );
         assert_eq!(reported(&again[1]), Vec::<String>::new(), "{take_again}");
         stores.finish().await;
     }
@@ -84,30 +113,54 @@ async fn an_error_that_only_an_operator_can_fix_is_reported_at_once() {
     let deadline = tokio::time::Instant::now() + INVOCATION;
 
     // The table does not exist.
-    let elsewhere = Table::connect(&TableConfig::new("no-such-table", Some(stores.engine_url()))).await;
+    let elsewhere = Table::connect(&TableConfig::new(
+        "no-such-table",
+        Some(stores.engine_url()),
+    ))
+    .await;
     let writer = StreamWriter::new(elsewhere, stores.quarantine(), 4);
     let fanned_out = writer.handle(&event(&records), deadline).await;
     // The user lacks the permission.
-    redis.ask::<()>("ACL SETUSER reader on >secret ~* +@read +evalsha +script|load").await;
-    let url = redis.server.url().replace("redis://", "redis://reader:secret@");
+    redis
+        .ask::<()>("ACL SETUSER reader on >secret ~* +@read +evalsha +script|load")
+        .await;
+    let url = redis
+        .server
+        .url()
+        .replace("redis://", "redis://reader:secret@");
     let index = stores.index_at(&url);
-    let indexed = PageIndexer::new(index, stores.quarantine()).handle(&event(&records), deadline).await;
+    let indexed = PageIndexer::new(index, stores.quarantine())
+        .handle(&event(&records), deadline)
+        .await;
 
     for handled in [fanned_out, indexed] {
         assert_eq!(reported(&handled), sequence_numbers(&records));
-        assert_eq!(handled.metrics.get(Metric::Retries), 0, "trying again does not help");
+        assert_eq!(
+            handled.metrics.get(Metric::Retries),
+            0,
+            "trying again does not help"
+        );
         assert_eq!(handled.metrics.get(Metric::ReportedForRetry), 4);
     }
-    assert_eq!(stores.quarantined_batches(), Vec::<Value>::new(), "the records are good");
+    assert_eq!(
+        stores.quarantined_batches(),
+        Vec::<Value>::new(),
+        "the records are good"
+    );
     stores.finish().await;
 }
 
 fn reasons(stores: &Stores) -> Vec<(String, String, String)> {
-    let text = |batch: &Value, place: &str| batch.pointer(place).unwrap().as_str().unwrap().to_owned();
+    let text =
+        |batch: &Value, place: &str| batch.pointer(place).unwrap().as_str().unwrap().to_owned();
     let batches = stores.quarantined_batches();
     let reasons = batches.iter().map(|batch| {
         let detail = text(batch, "/responseContext/functionError");
-        (text(batch, "/requestContext/functionArn"), text(batch, "/requestContext/condition"), detail)
+        (
+            text(batch, "/requestContext/functionArn"),
+            text(batch, "/requestContext/condition"),
+            detail,
+        )
     });
     reasons.collect()
 }
@@ -122,17 +175,34 @@ async fn a_rejected_duplicate_goes_to_quarantine_and_all_others_are_written() {
     records = [stores.records().await, create(&stores, 3..5).await].concat();
 
     let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
-    let handled = writer.handle(&event(&records), tokio::time::Instant::now() + INVOCATION).await;
-    assert_eq!(reported(&handled), Vec::<String>::new(), "the shard continues");
+    let handled = writer
+        .handle(&event(&records), tokio::time::Instant::now() + INVOCATION)
+        .await;
+    assert_eq!(
+        reported(&handled),
+        Vec::<String>::new(),
+        "the shard continues"
+    );
     let reasons = reasons(&stores);
     assert_eq!(reasons.len(), 2, "each record of the comment: {reasons:?}");
     for (function, condition, detail) in reasons {
-        assert_eq!((function.as_str(), condition.as_str()), ("stream-writer", "RejectedByStore"));
+        assert_eq!(
+            (function.as_str(), condition.as_str()),
+            ("stream-writer", "RejectedByStore")
+        );
         assert!(detail.contains("ValidationException"), "{detail}");
     }
     let differences = Contents::read(&stores.table).await.of_duplicates;
-    assert!(!differences.is_empty() && differences.len() < 31, "{differences:?}");
-    assert!(differences.iter().all(|difference| difference.contains("missing: c2 ")), "{differences:?}");
+    assert!(
+        !differences.is_empty() && differences.len() < 31,
+        "{differences:?}"
+    );
+    assert!(
+        differences
+            .iter()
+            .all(|difference| difference.contains("missing: c2 ")),
+        "{differences:?}"
+    );
     stores.table.delete_comment(id, |_| true).await.unwrap();
     stores.finish().await;
 }
@@ -142,16 +212,25 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
     let stores = Stores::start_with_redis().await;
     let records = create(&stores, 0..9).await;
     // Comments 1 and 6 have two stars.
-    let key = stores.redis().key_name(&data::rated(&data::product(PRODUCT), 2));
+    let key = stores
+        .redis()
+        .key_name(&data::rated(&data::product(PRODUCT), 2));
     redis_server::ask::<()>(&stores.redis().url, &format!("SET {key} text")).await;
     let [_, indexed] = stores.handle(&records, INVOCATION).await;
-    assert_eq!(reported(&indexed), Vec::<String>::new(), "the shard continues");
+    assert_eq!(
+        reported(&indexed),
+        Vec::<String>::new(),
+        "the shard continues"
+    );
     assert_eq!(indexed.metrics.get(Metric::Quarantined), 2);
     assert_eq!(indexed.metrics.get(Metric::Writes), 7);
     let reasons = reasons(&stores);
     assert_eq!(reasons.len(), 2);
     for (function, condition, detail) in reasons {
-        assert_eq!((function.as_str(), condition.as_str()), ("page-indexer", "RejectedByStore"));
+        assert_eq!(
+            (function.as_str(), condition.as_str()),
+            ("page-indexer", "RejectedByStore")
+        );
         assert!(detail.contains("WRONGTYPE"), "{detail}");
     }
     redis_server::ask::<()>(&stores.redis().url, &format!("DEL {key}")).await;
@@ -165,16 +244,27 @@ async fn a_batch_that_fails_too_often_goes_to_quarantine_whole() {
     let failing = handler((), async |(), _, _| {
         serde_json::from_value(json!({ "batchItemFailures": [{ "itemIdentifier": "" }] })).unwrap()
     });
-    let settings = MappingSettings { maximum_retry_attempts: 1, ..MappingSettings::STREAM_WRITER };
+    let settings = MappingSettings {
+        maximum_retry_attempts: 1,
+        ..MappingSettings::STREAM_WRITER
+    };
     let mut mappings = Mappings::default();
     mappings.start(&stores, stream_writer::FUNCTION, settings, failing);
     mappings.finish(WAIT_MAX).await;
     let mut numbers = Vec::new();
     for batch in stores.quarantined_batches() {
-        assert_eq!(batch["requestContext"]["condition"], "RetryAttemptsExhausted", "{batch}");
+        assert_eq!(
+            batch["requestContext"]["condition"], "RetryAttemptsExhausted",
+            "{batch}"
+        );
         let payload: Value = serde_json::from_str(batch["payload"].as_str().unwrap()).unwrap();
         let records = payload["Records"].as_array().unwrap();
-        numbers.extend(records.iter().map(|record| record["dynamodb"]["SequenceNumber"].as_str().unwrap().to_owned()));
+        numbers.extend(records.iter().map(|record| {
+            record["dynamodb"]["SequenceNumber"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        }));
     }
     numbers.sort();
     assert_eq!(numbers, sequence_numbers(&records));

@@ -1,5 +1,5 @@
-//! The API refuses bad input by naming the wrong part, or handles it correctly. It never answers 500 and never writes a
-//! part of a change.
+//! The API refuses bad input by naming the wrong part, or handles it correctly. It never answers
+//! 500 and never writes a part of a change.
 
 use hyper::Method;
 use model::CommentText;
@@ -14,7 +14,11 @@ use crate::fixture::{
 async fn start() -> (Running, Contents) {
     let mut running = Running::start().await;
     for rating in [1, 5] {
-        running.http.post("p", &good_comment("en", rating, "Fine.")).await.expect(201);
+        running
+            .http
+            .post("p", &good_comment("en", rating, "Fine."))
+            .await
+            .expect(201);
     }
     let before = running.assert_invariants().await;
     (running, before)
@@ -46,22 +50,43 @@ async fn a_cursor_that_is_altered_or_of_another_listing_is_refused() {
     let listing = |query: &str| format!("{COMMENTS_OF_P}?{query}");
     let first = http.get(&listing("page_size=1")).await.expect(200);
     let cursor = first["cursor"]["next"].as_str().unwrap();
-    let by = async |query: &str, cursor: &str| http.get(&listing(&format!("{query}&cursor={}", encoded(cursor)))).await;
+    let by = async |query: &str, cursor: &str| {
+        http.get(&listing(&format!("{query}&cursor={}", encoded(cursor))))
+            .await
+    };
     let second = by("page_size=1", cursor).await.expect(200);
     assert_ne!(ids(&second), ids(&first));
 
-    for query in ["page_size=2", "page_size=1&rating=1", "page_size=1&language=en", "page_size=1&order=oldest", ""] {
+    for query in [
+        "page_size=2",
+        "page_size=1&rating=1",
+        "page_size=1&language=en",
+        "page_size=1&order=oldest",
+        "",
+    ] {
         assert_names(&by(query, cursor).await, "cursor");
     }
-    let elsewhere = format!("{}/comments?page_size=1&cursor={}", product_path("q"), encoded(cursor));
+    let elsewhere = format!(
+        "{}/comments?page_size=1&cursor={}",
+        product_path("q"),
+        encoded(cursor)
+    );
     assert_names(&http.get(&elsewhere).await, "cursor");
     for at in 0..cursor.len() {
         let mut tampered = cursor.as_bytes().to_vec();
         tampered[at] = if tampered[at] == b'A' { b'B' } else { b'A' };
-        assert_names(&by("page_size=1", std::str::from_utf8(&tampered).unwrap()).await, "cursor");
+        assert_names(
+            &by("page_size=1", std::str::from_utf8(&tampered).unwrap()).await,
+            "cursor",
+        );
         assert_names(&by("page_size=1", &cursor[..at]).await, "cursor");
     }
-    for longer in [format!("{cursor}A"), format!("{cursor}="), format!(" {cursor}"), cursor.repeat(2)] {
+    for longer in [
+        format!("{cursor}A"),
+        format!("{cursor}="),
+        format!(" {cursor}"),
+        cursor.repeat(2),
+    ] {
         assert_names(&by("page_size=1", &longer).await, "cursor");
     }
     assert_names(&by("page_size=1&page=1", cursor).await, "page");
@@ -76,7 +101,19 @@ async fn a_body_that_is_not_json_or_too_large_is_refused() {
     let twice = r#"{"language":"en","rating":5,"rating":1,"body":"b"}"#;
     let deep = "[".repeat(50_000);
     let surrogate = r#"{"language":"en","rating":5,"body":"\ud800"}"#;
-    for broken in ["", "{", "{\"body\":", "[]", "null", "\"text\"", "{}x", "\u{feff}{}", twice, &deep, surrogate] {
+    for broken in [
+        "",
+        "{",
+        "{\"body\":",
+        "[]",
+        "null",
+        "\"text\"",
+        "{}x",
+        "\u{feff}{}",
+        twice,
+        &deep,
+        surrogate,
+    ] {
         for (method, target) in [(Method::POST, COMMENTS_OF_P), (Method::PATCH, &of_comment)] {
             let answer = http.write(method, target, &[], broken.as_bytes()).await;
             assert_eq!(answer.status, 400, "{broken:.60}: {answer:?}");
@@ -84,11 +121,22 @@ async fn a_body_that_is_not_json_or_too_large_is_refused() {
         }
     }
     let not_utf8 = b"{\"language\":\"en\",\"rating\":5,\"body\":\"\xff\xfe\"}";
-    assert_eq!(http.write(Method::POST, COMMENTS_OF_P, &[], not_utf8).await.status, 400);
+    assert_eq!(
+        http.write(Method::POST, COMMENTS_OF_P, &[], not_utf8)
+            .await
+            .status,
+        400
+    );
 
     let large = "x".repeat(200_000);
     let answer = http.post("p", &good_comment("en", 5, &large)).await;
-    assert!(answer.problem()["detail"].as_str().unwrap().contains("130 KiB"), "{answer:?}");
+    assert!(
+        answer.problem()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("130 KiB"),
+        "{answer:?}"
+    );
     answer.expect(413);
     http.patch(&id, &json!({ "body": large })).await.expect(413);
 
@@ -98,12 +146,17 @@ async fn a_body_that_is_not_json_or_too_large_is_refused() {
         ("idempotency-key", "two words", 400),
         ("idempotency-key", "", 400),
     ] {
-        let mut headers = vec![("authorization", "Bearer the-tests-own-token"), (name, value)];
+        let mut headers = vec![
+            ("authorization", "Bearer the-tests-own-token"),
+            (name, value),
+        ];
         if name != "content-type" {
             headers.push(("content-type", "application/json"));
         }
         let body = good_comment("en", 5, "Fine.").to_string();
-        let answer = http.send(Method::POST, COMMENTS_OF_P, &headers, body.as_bytes()).await;
+        let answer = http
+            .send(Method::POST, COMMENTS_OF_P, &headers, body.as_bytes())
+            .await;
         assert_eq!(answer.status, status, "{name}: {value:?}: {answer:?}");
         answer.problem();
     }
@@ -114,7 +167,10 @@ async fn a_body_that_is_not_json_or_too_large_is_refused() {
 async fn a_text_at_its_limits_is_kept_to_the_letter() {
     let (mut running, _) = start().await;
     let http = &running.http;
-    let body = "\u{202e}😀é\u{301}\r\n\t<script>&\"' ".chars().cycle().take(CommentText::BODY_MAX_CHARS - 1);
+    let body = "\u{202e}😀é\u{301}\r\n\t<script>&\"' "
+        .chars()
+        .cycle()
+        .take(CommentText::BODY_MAX_CHARS - 1);
     let comment = json!({
         "language": "EN-us",
         "rating": 3,
@@ -126,8 +182,14 @@ async fn a_text_at_its_limits_is_kept_to_the_letter() {
     let id = created["id"].as_str().unwrap();
     running.settle().await;
     let http = &running.http;
-    let shown = http.get(&format!("/api/v1/comments/{id}")).await.expect(200);
-    let listed = http.get(&format!("{COMMENTS_OF_P}?language=en-US&rating=3")).await.expect(200);
+    let shown = http
+        .get(&format!("/api/v1/comments/{id}"))
+        .await
+        .expect(200);
+    let listed = http
+        .get(&format!("{COMMENTS_OF_P}?language=en-US&rating=3"))
+        .await
+        .expect(200);
     assert_eq!(listed["comments"][0], shown);
     assert_eq!(shown, created);
     assert_eq!(shown["language"], "en-US");
@@ -136,7 +198,10 @@ async fn a_text_at_its_limits_is_kept_to_the_letter() {
     }
     let page = http.get("/product/p/comments/en-US/3").await;
     assert_eq!(page.status, 200, "{page:?}");
-    assert!(page.body.contains("&#60;script&#62;") || page.body.contains("&lt;script&gt;"), "{page:?}");
+    assert!(
+        page.body.contains("&#60;script&#62;") || page.body.contains("&lt;script&gt;"),
+        "{page:?}"
+    );
     assert!(!page.body.contains("<script>&"), "{page:?}");
     running.finish().await;
 }
@@ -147,36 +212,93 @@ async fn every_product_id_is_accepted_exactly_and_a_hidden_character_refused() {
     let long = "😀".repeat(200);
     let taken = [
         // Paths, queries and escapes.
-        vec!["a/b/c", "/", "a/../b", "...", "a\\b", "a?b=c&d", "a#b", "a+b", "100%", "%2F", ";,:@$!*()[]<>^`|"],
+        vec![
+            "a/b/c",
+            "/",
+            "a/../b",
+            "...",
+            "a\\b",
+            "a?b=c&d",
+            "a#b",
+            "a+b",
+            "100%",
+            "%2F",
+            ";,:@$!*()[]<>^`|",
+        ],
         // The separators and forms of keys in the stores.
-        vec!["~", "a~/~/~", "PRODUCT#p/~/~", "{x}", "a{0}b", "\"quoted\" 'twice'", "a b"],
+        vec![
+            "~",
+            "a~/~/~",
+            "PRODUCT#p/~/~",
+            "{x}",
+            "a{0}b",
+            "\"quoted\" 'twice'",
+            "a b",
+        ],
         // Characters of several bytes, and one character in two forms.
         vec!["☕😀", "שולחן", "a\u{202e}rtl", "e\u{301}", "é", &long],
     ];
     let mut ids_by_product = Vec::new();
     for product in taken.concat() {
-        let created = running.http.post(product, &good_comment("en", 4, "Fine.")).await.expect(201);
+        let created = running
+            .http
+            .post(product, &good_comment("en", 4, "Fine."))
+            .await
+            .expect(201);
         assert_eq!(created["product"], product);
         ids_by_product.push((product, created["id"].as_str().unwrap().to_owned()));
     }
     running.settle().await;
     for (product, id) in &ids_by_product {
-        let page = running.http.get(&format!("{}/comments?rating=4&rating=5", product_path(product))).await.expect(200);
-        assert_eq!((&page["product"], &page["total"]), (&(*product).into(), &1.into()));
-        assert_eq!(ids(&page), [id.as_str()], "each product has its own comment only");
-        let stats = running.http.get(&format!("{}/stats", product_path(product))).await.expect(200);
+        let page = running
+            .http
+            .get(&format!(
+                "{}/comments?rating=4&rating=5",
+                product_path(product)
+            ))
+            .await
+            .expect(200);
+        assert_eq!(
+            (&page["product"], &page["total"]),
+            (&(*product).into(), &1.into())
+        );
+        assert_eq!(
+            ids(&page),
+            [id.as_str()],
+            "each product has its own comment only"
+        );
+        let stats = running
+            .http
+            .get(&format!("{}/stats", product_path(product)))
+            .await
+            .expect(200);
         assert_eq!(stats["total"], 1, "{stats}");
-        let shown = running.http.get(&format!("{}/~/4", page_path(product))).await;
+        let shown = running
+            .http
+            .get(&format!("{}/~/4", page_path(product)))
+            .await;
         assert_eq!(shown.status, 200, "{shown:?}");
-        assert!(shown.body.contains(&format!("id=\"comment-{id}\"")), "{shown:?}");
+        assert!(
+            shown.body.contains(&format!("id=\"comment-{id}\"")),
+            "{shown:?}"
+        );
     }
     let before = running.assert_invariants().await;
     let http = &running.http;
     for hidden in ["%E2%80%8B", "%EF%BB%BFp", "p%20"] {
         let comment = good_comment("en", 5, "Fine.").to_string();
         let url = format!("/api/v1/products/{hidden}/comments");
-        assert_names(&http.write(Method::POST, &url, &[], comment.as_bytes()).await, "product");
-        assert_eq!(http.get(&url).await.expect(200)["total"], 0, "one may be stored");
+        assert_names(
+            &http
+                .write(Method::POST, &url, &[], comment.as_bytes())
+                .await,
+            "product",
+        );
+        assert_eq!(
+            http.get(&url).await.expect(200)["total"],
+            0,
+            "one may be stored"
+        );
     }
     finish_unchanged(running, &before).await;
 }
@@ -186,9 +308,22 @@ async fn a_missing_comment_is_404_and_an_id_that_is_none_is_named() {
     let (running, before) = start().await;
     let http = &running.http;
     for unknown in ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "-", "a.b_c"] {
-        assert_eq!(http.get(&format!("/api/v1/comments/{unknown}")).await.status, 404);
-        assert_eq!(http.get(&format!("/api/v1/comments/{unknown}/position")).await.status, 404);
-        assert_eq!(http.patch(unknown, &json!({ "rating": 1 })).await.status, 404);
+        assert_eq!(
+            http.get(&format!("/api/v1/comments/{unknown}"))
+                .await
+                .status,
+            404
+        );
+        assert_eq!(
+            http.get(&format!("/api/v1/comments/{unknown}/position"))
+                .await
+                .status,
+            404
+        );
+        assert_eq!(
+            http.patch(unknown, &json!({ "rating": 1 })).await.status,
+            404
+        );
         assert_eq!(http.delete(unknown).await.status, 404);
     }
     for bad in ["a%20b", "a%2Fb", "%C3%A9", "%FF", &"x".repeat(65)] {

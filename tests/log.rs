@@ -1,4 +1,5 @@
-//! The log warns only of trouble: not of clients' mistakes, and not of conditions that are expected to fail.
+//! The log warns only of trouble: not of clients' mistakes, and not of conditions that are expected
+//! to fail.
 
 use std::collections::BTreeMap;
 
@@ -38,25 +39,51 @@ fn mistakes() -> Vec<Vec<u8>> {
     ];
     let mut mistakes: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     mistakes.push(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec());
-    mistakes.push(format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(200_000)).into_bytes());
+    mistakes.push(
+        format!(
+            "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
+            "x".repeat(200_000)
+        )
+        .into_bytes(),
+    );
     mistakes
 }
 
 /// Waits until each of the stack's scheduled runs has begun and ended since an instant.
 async fn both_runs_since(engine: &str, since: Timestamp) {
-    let table = Table::connect(&TableConfig::new("pagemark", Some(format!("http://{engine}")))).await;
+    let table = Table::connect(&TableConfig::new(
+        "pagemark",
+        Some(format!("http://{engine}")),
+    ))
+    .await;
     wait_for("a run of `recent` and one of `audit`", async || {
-        let runs: BTreeMap<String, Value> = table.states("run").await.unwrap().into_iter().collect();
-        let since = |name: &str| runs.get(name).is_some_and(|run| run["began"].as_str() > Some(&since.to_string()));
-        if since("recent") && since("audit") { Ok(()) } else { Err(runs) }
+        let runs: BTreeMap<String, Value> =
+            table.states("run").await.unwrap().into_iter().collect();
+        let since = |name: &str| {
+            runs.get(name)
+                .is_some_and(|run| run["began"].as_str() > Some(&since.to_string()))
+        };
+        if since("recent") && since("audit") {
+            Ok(())
+        } else {
+            Err(runs)
+        }
     })
     .await;
 }
 
 #[track_caller]
 fn assert_no_trouble(log: &str) {
-    let trouble: Vec<&str> = log.lines().filter(|line| line.contains("WARN") || line.contains("ERROR")).collect();
-    assert!(trouble.is_empty(), "{} lines, such as {}", trouble.len(), trouble[0]);
+    let trouble: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("WARN") || line.contains("ERROR"))
+        .collect();
+    assert!(
+        trouble.is_empty(),
+        "{} lines, such as {}",
+        trouble.len(),
+        trouble[0]
+    );
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! A comment that is not published has no duplicates and no ranks. Readers never see it, moderators do. What derives from
-//! it follows every change of its status.
+//! A comment that is not published has no duplicates and no ranks. Readers never see it, moderators
+//! do. What derives from it follows every change of its status.
 
 use api::{ApiSettings, WritingSettings};
 use hyper::Method;
@@ -19,8 +19,14 @@ const WRITER: &str = "the-writers-token";
 fn settings(new_comments: Status) -> ApiSettings {
     let writer = named_token("writer", "comments:write", WRITER);
     let moderator = named_token("moderator", "comments:moderate", MODERATOR);
-    let writing = WritingSettings { tokens: vec![writer, moderator], new_comments };
-    ApiSettings { writing, ..ApiSettings::default() }
+    let writing = WritingSettings {
+        tokens: vec![writer, moderator],
+        new_comments,
+    };
+    ApiSettings {
+        writing,
+        ..ApiSettings::default()
+    }
 }
 
 fn of(id: &str) -> String {
@@ -50,24 +56,47 @@ async fn readers_get_404_for_a_hidden_comment_and_moderators_get_it() {
         assert_eq!(answer.status, status, "{token} {change}: {answer:?}");
     }
     stores.deliver_all().await;
-    for target in [of(id), format!("{}/position", of(id)), format!("/comments/{id}")] {
+    for target in [
+        of(id),
+        format!("{}/position", of(id)),
+        format!("/comments/{id}"),
+    ] {
         assert_eq!(http.get(&target).await.status, 404, "{target}");
-        assert_eq!(http.with_token(WRITER).get_with_token(&of(id)).await.status, 404);
+        assert_eq!(
+            http.with_token(WRITER).get_with_token(&of(id)).await.status,
+            404
+        );
     }
     let seen = moderator.get_with_token(&of(id)).await;
     assert_eq!(seen.header("cache-control"), Some("no-store"));
     assert_eq!(seen.expect(200)["status"], "hidden");
     // A page that a cache holds is no longer the same.
-    let after = http.send(Method::GET, &listing(""), &[("if-none-match", &tag)], b"").await;
+    let after = http
+        .send(Method::GET, &listing(""), &[("if-none-match", &tag)], b"")
+        .await;
     let after = after.expect(200);
-    assert_eq!((ids(&after).contains(&id.to_owned()), &after["total"]), (false, &json!(2)), "{after}");
+    assert_eq!(
+        (ids(&after).contains(&id.to_owned()), &after["total"]),
+        (false, &json!(2)),
+        "{after}"
+    );
     assert!(!http.get(&page_path(PRODUCT)).await.body.contains(id));
 
-    let shown = moderator.patch(id, &json!({"status": "published"})).await.expect(200);
-    assert!(shown.get("status").is_none(), "published comments do not say so: {shown}");
+    let shown = moderator
+        .patch(id, &json!({"status": "published"}))
+        .await
+        .expect(200);
+    assert!(
+        shown.get("status").is_none(),
+        "published comments do not say so: {shown}"
+    );
     stores.deliver_all().await;
     let again = http.get(&listing("")).await.expect(200);
-    assert_eq!(ids(&again), ids(&before.json()), "its creation time gives it its old place");
+    assert_eq!(
+        ids(&again),
+        ids(&before.json()),
+        "its creation time gives it its old place"
+    );
     api.finish_with(stores).await;
 }
 
@@ -80,8 +109,20 @@ async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() 
     let target = format!("{}/comments", product_path(PRODUCT));
     let mut posted = Vec::new();
     for number in 0..5 {
-        let (key, body) = (format!("key-{number}"), good_comment("en", 5, &format!("Body {number}")).to_string());
-        let post = async || writer.write(Method::POST, &target, &[("idempotency-key", &key)], body.as_bytes()).await;
+        let (key, body) = (
+            format!("key-{number}"),
+            good_comment("en", 5, &format!("Body {number}")).to_string(),
+        );
+        let post = async || {
+            writer
+                .write(
+                    Method::POST,
+                    &target,
+                    &[("idempotency-key", &key)],
+                    body.as_bytes(),
+                )
+                .await
+        };
         let [first, again] = [post().await.expect(201), post().await.expect(201)];
         assert_eq!((&first["status"], &first), (&json!("pending"), &again));
         posted.push(first["id"].as_str().unwrap().to_owned());
@@ -92,21 +133,41 @@ async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() 
     assert_eq!(http.get(&listing("")).await.expect(200)["total"], 0);
 
     let list = "/api/v1/moderation?status=pending&page_size=2";
-    assert_eq!([http.get(list).await.status, writer.get_with_token(list).await.status], [401, 403]);
+    assert_eq!(
+        [
+            http.get(list).await.status,
+            writer.get_with_token(list).await.status
+        ],
+        [401, 403]
+    );
     let (mut found, mut cursor) = (Vec::new(), None);
     for expected in [2, 2, 1] {
-        let target = cursor.map_or(list.to_owned(), |cursor: String| format!("{list}&cursor={cursor}"));
+        let target = cursor.map_or(list.to_owned(), |cursor: String| {
+            format!("{list}&cursor={cursor}")
+        });
         let page = moderator.get_with_token(&target).await.expect(200);
         assert_eq!(ids(&page).len(), expected, "{page}");
         found.extend(ids(&page));
         cursor = page["cursor"]["next"].as_str().map(str::to_owned);
         // A decision about a comment of this page moves no other page.
-        moderator.patch(found.last().unwrap(), &json!({"status": "published"})).await.expect(200);
+        moderator
+            .patch(found.last().unwrap(), &json!({"status": "published"}))
+            .await
+            .expect(200);
     }
-    assert_eq!((found, cursor), (posted.clone(), None), "each once, oldest first");
-    let left = moderator.get_with_token("/api/v1/moderation").await.expect(200);
+    assert_eq!(
+        (found, cursor),
+        (posted.clone(), None),
+        "each once, oldest first"
+    );
+    let left = moderator
+        .get_with_token("/api/v1/moderation")
+        .await
+        .expect(200);
     assert_eq!(ids(&left), [posted[0].clone(), posted[2].clone()]);
-    let wrong = moderator.get_with_token("/api/v1/moderation?status=published").await;
+    let wrong = moderator
+        .get_with_token("/api/v1/moderation?status=published")
+        .await;
     assert_eq!(wrong.problem()["field"], "status");
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("")).await.expect(200)["total"], 3);

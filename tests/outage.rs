@@ -1,5 +1,6 @@
-//! Redis is a rebuildable index. While it is down, page 1 and cursors answer without totals, and page 2 answers
-//! "later". After a loss of data, no reader believes it until it is rebuilt, and then it is exactly right.
+//! Redis is a rebuildable index. While it is down, page 1 and cursors answer without totals, and
+//! page 2 answers "later". After a loss of data, no reader believes it until it is rebuilt, and
+//! then it is exactly right.
 
 use local_stack::stack::StackSettings;
 use redis_index::RedisIndexConfig;
@@ -41,19 +42,37 @@ async fn assert_degraded(http: &Http, cursor: &str, first: &Value) {
     assert_eq!([&page["total"], &page["total_pages"]], [&Value::Null; 2]);
     assert_eq!(page["index"], "unavailable");
     assert_eq!(ids(&page), ids(first));
-    let next = timed(http, &listing(&format!("cursor={}", encoded(cursor)))).await.expect(200);
-    assert_eq!((&next["total"], &next["index"]), (&Value::Null, &"unavailable".into()));
+    let next = timed(http, &listing(&format!("cursor={}", encoded(cursor))))
+        .await
+        .expect(200);
+    assert_eq!(
+        (&next["total"], &next["index"]),
+        (&Value::Null, &"unavailable".into())
+    );
     assert_eq!(ids(&next).len(), 5);
     for query in ["page=2", "page=6", "page=7", "page=1000000"] {
         timed(http, &listing(query)).await.assert_later();
     }
     let id = &ids(first)[0];
-    timed(http, &format!("/api/v1/comments/{id}/position")).await.assert_later();
-    timed(http, &format!("{}/stats", product_path(PRODUCT))).await.assert_later();
-    timed(http, &format!("/api/v1/stats?product={}", encoded(PRODUCT))).await.assert_later();
+    timed(http, &format!("/api/v1/comments/{id}/position"))
+        .await
+        .assert_later();
+    timed(http, &format!("{}/stats", product_path(PRODUCT)))
+        .await
+        .assert_later();
+    timed(http, &format!("/api/v1/stats?product={}", encoded(PRODUCT)))
+        .await
+        .assert_later();
     // The API cannot distinguish an empty page from a page that has not been fanned out yet.
-    timed(http, &format!("{}/comments", product_path("nobody/commented/this"))).await.assert_later();
-    timed(http, &format!("/api/v1/comments/{id}")).await.expect(200);
+    timed(
+        http,
+        &format!("{}/comments", product_path("nobody/commented/this")),
+    )
+    .await
+    .assert_later();
+    timed(http, &format!("/api/v1/comments/{id}"))
+        .await
+        .expect(200);
     timed(http, "/livez").await.expect(200);
     // Pages are still served, so the service stays in its load balancer.
     timed(http, "/readyz").await.expect(200);
@@ -66,7 +85,10 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
     let mut running = start_with_comments(with_redis).await;
     let http = running.http.clone();
     let first = http.get(&listing("page=1")).await.expect(200);
-    assert_eq!((&first["total"], &first["index"]), (&30.into(), &"ready".into()));
+    assert_eq!(
+        (&first["total"], &first["index"]),
+        (&30.into(), &"ready".into())
+    );
     let cursor = first["cursor"]["next"].as_str().unwrap();
 
     // A server that hangs: its connections stay open, but it does not answer.
@@ -79,12 +101,20 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
     redis.server.kill().await;
     assert_degraded(&http, cursor, &first).await;
     let patched = &ids(&first)[1];
-    http.patch(patched, &json!({ "rating": 5, "language": "en" })).await.expect(200);
+    http.patch(patched, &json!({ "rating": 5, "language": "en" }))
+        .await
+        .expect(200);
     http.delete(&ids(&first)[2]).await.expect(204);
-    let new_id = http.posted(PRODUCT, &good_comment("ko", 2, "During the outage")).await;
+    let new_id = http
+        .posted(PRODUCT, &good_comment("ko", 2, "During the outage"))
+        .await;
     wait_for("the new comment on page 1", async || {
         let page = http.get(&listing("page=1")).await.expect(200);
-        if ids(&page).contains(&new_id) { Ok(()) } else { Err(page) }
+        if ids(&page).contains(&new_id) {
+            Ok(())
+        } else {
+            Err(page)
+        }
     })
     .await;
 
@@ -100,7 +130,10 @@ async fn without_redis_page_1_and_cursors_work_and_writes_are_indexed_later() {
 #[tokio::test]
 async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
     let (redis, folder) = (OwnRedis::start().await, folder_in_memory());
-    let kept = || StackSettings { data_dir: Some(folder.path().to_owned()), ..settings_at(&redis) };
+    let kept = || StackSettings {
+        data_dir: Some(folder.path().to_owned()),
+        ..settings_at(&redis)
+    };
     let running = start_with_comments(kept()).await;
     let config = running.stack.redis_config().unwrap().clone();
     running.finish().await;

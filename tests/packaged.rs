@@ -1,7 +1,8 @@
-//! The output of `make package`, as Lambda uses it: each zip holds one executable program that asks the Runtime API for
-//! work. This test builds for this machine from the same code; other processors differ only by the compiler's target.
-//! With `PAGEMARK_TEST_PACKAGE` it takes the zips in that folder instead, and runs programs for arm64 in an emulator.
-//! They must name their crates. It also checks that a program which needs other files to start never gets into the image.
+//! The output of `make package`, as Lambda uses it: each zip holds one executable program that asks
+//! the Runtime API for work. This test builds for this machine from the same code; other processors
+//! differ only by the compiler's target. With `PAGEMARK_TEST_PACKAGE` it takes the zips in that
+//! folder instead, and runs programs for arm64 in an emulator. They must name their crates. It also
+//! checks that a program which needs other files to start never gets into the image.
 
 use std::{
     os::unix::fs::PermissionsExt,
@@ -37,16 +38,27 @@ with zipfile.ZipFile(sys.argv[1]) as zip:
 
 fn script(path: &str) -> Command {
     let mut command = Command::new("sh");
-    command.arg(path).current_dir(PROJECT).env("CARGO_TARGET_DIR", target_folder());
+    command
+        .arg(path)
+        .current_dir(PROJECT)
+        .env("CARGO_TARGET_DIR", target_folder());
     command
 }
 
 /// The interpreter that a program needs to start, as `make package` determines it, or the error.
 async fn interpreter(program: &Path) -> Result<String, String> {
     let script = Path::new(PROJECT).join("scripts/elf_interpreter.py");
-    let output = python::command("python").args([&script, program]).output().await.unwrap();
+    let output = python::command("python")
+        .args([&script, program])
+        .output()
+        .await
+        .unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
-    if output.status.success() { Ok(text(&output.stdout)) } else { Err(text(&output.stderr)) }
+    if output.status.success() {
+        Ok(text(&output.stdout))
+    } else {
+        Err(text(&output.stderr))
+    }
 }
 
 #[tokio::test]
@@ -61,18 +73,40 @@ async fn the_image_trusts_the_pinned_authorities() {
     }
     let project = |path: &str| std::fs::read_to_string(Path::new(PROJECT).join(path)).unwrap();
     let installed = target_folder().join("ca-certificates/installed.txt");
-    assert_eq!(std::fs::read_to_string(installed).unwrap(), project("scripts/ca-certificates.txt"));
+    assert_eq!(
+        std::fs::read_to_string(installed).unwrap(),
+        project("scripts/ca-certificates.txt")
+    );
     // The authority of AWS's own servers.
     let bundle = std::fs::read_to_string(bundle).unwrap();
     assert!(bundle.contains("Amazon Root CA 1") && bundle.contains("-----BEGIN CERTIFICATE-----"));
     // Five authorities of Amazon's and no other, as the client reads them.
     let roots_text = std::fs::read_to_string(&roots).unwrap();
-    let subjects = roots_text.lines().filter(|line| line.starts_with("# Subject: ")).collect::<Vec<_>>();
-    assert!(subjects.iter().all(|subject| subject.contains("Amazon") || subject.contains("Starfield Services")));
-    assert_eq!((subjects.len(), roots_text.matches("-----BEGIN CERTIFICATE-----").count()), (5, 5));
-    let config = RedisIndexConfig { ca: Some(roots), ..RedisIndexConfig::new("rediss://redis.example:6379/") };
+    let subjects = roots_text
+        .lines()
+        .filter(|line| line.starts_with("# Subject: "))
+        .collect::<Vec<_>>();
+    assert!(
+        subjects
+            .iter()
+            .all(|subject| subject.contains("Amazon") || subject.contains("Starfield Services"))
+    );
+    assert_eq!(
+        (
+            subjects.len(),
+            roots_text.matches("-----BEGIN CERTIFICATE-----").count()
+        ),
+        (5, 5)
+    );
+    let config = RedisIndexConfig {
+        ca: Some(roots),
+        ..RedisIndexConfig::new("rediss://redis.example:6379/")
+    };
     redis_index::connect(&config).unwrap();
-    assert!(!project("scripts/package.sh").contains("/etc/"), "the package holds a file of this machine's");
+    assert!(
+        !project("scripts/package.sh").contains("/etc/"),
+        "the package holds a file of this machine's"
+    );
 }
 
 /// The program itself if this machine can run it, or a script that runs it in an emulator.
@@ -83,7 +117,10 @@ fn runnable(program: PathBuf) -> PathBuf {
         return program;
     }
     let script = program.with_extension("sh");
-    let emulated = format!("#!/bin/sh\nexec qemu-aarch64 '{}' \"$@\"\n", program.display());
+    let emulated = format!(
+        "#!/bin/sh\nexec qemu-aarch64 '{}' \"$@\"\n",
+        program.display()
+    );
     std::fs::write(&script, emulated).unwrap();
     std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).unwrap();
     script
@@ -94,30 +131,55 @@ async fn package_for_this_machine() -> tempfile::TempDir {
     let made = tempfile::tempdir().unwrap();
     let mut package = script("scripts/package.sh");
     without_the_tests_package(&mut package);
-    package.env("ARCH", "host").env("PROFILE", profile()).env("OUT", made.path());
+    package
+        .env("ARCH", "host")
+        .env("PROFILE", profile())
+        .env("OUT", made.path());
     let output = run_tool(package, "").await;
     for name in ["stream-writer.zip", "page-indexer.zip", "repair-job.zip"] {
-        assert!(output.contains(name), "the size of {name} is missing: {output}");
+        assert!(
+            output.contains(name),
+            "the size of {name} is missing: {output}"
+        );
     }
-    let is_static = interpreter(&std::env::current_exe().unwrap()).await.is_ok_and(|needed| needed.is_empty());
+    let is_static = interpreter(&std::env::current_exe().unwrap())
+        .await
+        .is_ok_and(|needed| needed.is_empty());
     assert_eq!(output.contains("no image"), !is_static, "{output}");
-    for program in ["api/api", "api/repair-job", "api/amazon-roots.pem", "api/Containerfile"] {
-        assert_eq!(made.path().join(program).exists(), is_static, "{program}: {output}");
+    for program in [
+        "api/api",
+        "api/repair-job",
+        "api/amazon-roots.pem",
+        "api/Containerfile",
+    ] {
+        assert_eq!(
+            made.path().join(program).exists(),
+            is_static,
+            "{program}: {output}"
+        );
     }
     made
 }
 
 async fn crates(program: &Path) -> String {
     let mut list = python::command("python");
-    list.arg(Path::new(PROJECT).join("scripts/elf_dependencies.py")).arg(program);
+    list.arg(Path::new(PROJECT).join("scripts/elf_dependencies.py"))
+        .arg(program);
     run_tool(list, "").await
 }
 
 #[tokio::test]
 async fn each_zip_holds_a_program_that_asks_for_work() {
     let given = std::env::var_os("PAGEMARK_TEST_PACKAGE").map(PathBuf::from);
-    let made = if given.is_none() { Some(package_for_this_machine().await) } else { None };
-    let folder = given.as_deref().or(made.as_ref().map(|made| made.path())).unwrap();
+    let made = if given.is_none() {
+        Some(package_for_this_machine().await)
+    } else {
+        None
+    };
+    let folder = given
+        .as_deref()
+        .or(made.as_ref().map(|made| made.path()))
+        .unwrap();
 
     let stores = Stores::start_with_redis().await;
     for (name, variables) in [
@@ -130,21 +192,33 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
         let mut unpack = python::command("python");
         unpack.args(["-c", UNPACK]).args([&zip, unpacked.path()]);
         let unpack = run_tool(unpack, "").await;
-        assert_eq!(unpack.trim(), "bootstrap 100755 amazon-roots.pem 100644", "{name}");
+        assert_eq!(
+            unpack.trim(),
+            "bootstrap 100755 amazon-roots.pem 100644",
+            "{name}"
+        );
         // Lambda unpacks it where the template says that it is.
-        let roots =
-            include_str!("../infra/template.yaml").matches("PAGEMARK_REDIS_CA: /var/task/amazon-roots.pem\n").count();
+        let roots = include_str!("../infra/template.yaml")
+            .matches("PAGEMARK_REDIS_CA: /var/task/amazon-roots.pem\n")
+            .count();
         assert_eq!(roots, 2);
         let program = unpacked.path().join("bootstrap");
         if given.is_some() {
             let crates = crates(&program).await;
             for expected in [name, "lambda_runtime"] {
-                assert!(crates.lines().any(|line| line.split(' ').next() == Some(expected)), "{name}: {crates}");
+                assert!(
+                    crates
+                        .lines()
+                        .any(|line| line.split(' ').next() == Some(expected)),
+                    "{name}: {crates}"
+                );
             }
         }
         let mut function = Function::spawn_program(&runnable(program), name, &variables).await;
         function.polled().await;
-        let answer = function.invoke(json!({ "Records": [] }).to_string(), TIMEOUT).await;
+        let answer = function
+            .invoke(json!({ "Records": [] }).to_string(), TIMEOUT)
+            .await;
         assert!(matches!(answer, Outcome::Response(_)), "{name}: {answer:?}");
         function.finish().await;
     }

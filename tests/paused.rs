@@ -1,5 +1,5 @@
-//! Writes that a function gives up do not arrive later. The function is paused in the middle of a call, as Lambda
-//! freezes an environment, while its bytes wait in the socket.
+//! Writes that a function gives up do not arrive later. The function is paused in the middle of a
+//! call, as Lambda freezes an environment, while its bytes wait in the socket.
 
 use std::sync::{
     Arc,
@@ -25,7 +25,8 @@ use crate::fixture::{
 
 const NEAR: Duration = Duration::from_secs(3);
 
-/// Number of comments, with long ids: the edits of one transaction exceed the proxy's buffer, and fit into the sender's.
+/// Number of comments, with long ids: the edits of one transaction exceed the proxy's buffer, and
+/// fit into the sender's.
 const COMMENTS: u64 = 300;
 
 /// Receive buffer of the proxy's connections, in bytes.
@@ -42,19 +43,32 @@ struct Stall {
 
 impl Stall {
     async fn start(server_url: &str) -> Self {
-        let server = server_url.trim_start_matches("redis://").trim_end_matches('/').to_owned();
+        let server = server_url
+            .trim_start_matches("redis://")
+            .trim_end_matches('/')
+            .to_owned();
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(BUFFER).unwrap();
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(16).unwrap();
         let url = format!("redis://{}/", listener.local_addr().unwrap());
-        let stall = Self { url, is_stalled: watch::Sender::new(false), waiting: Arc::default(), open: Arc::default() };
-        let (is_stalled, waiting, open) = (stall.is_stalled.clone(), stall.waiting.clone(), stall.open.clone());
+        let stall = Self {
+            url,
+            is_stalled: watch::Sender::new(false),
+            waiting: Arc::default(),
+            open: Arc::default(),
+        };
+        let (is_stalled, waiting, open) = (
+            stall.is_stalled.clone(),
+            stall.waiting.clone(),
+            stall.open.clone(),
+        );
         tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
                 let server = TcpStream::connect(&server).await.unwrap();
-                let (is_stalled, waiting, open) = (is_stalled.subscribe(), waiting.clone(), open.clone());
+                let (is_stalled, waiting, open) =
+                    (is_stalled.subscribe(), waiting.clone(), open.clone());
                 open.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(async move {
                     forward(client, server, is_stalled, &waiting).await;
@@ -67,7 +81,12 @@ impl Stall {
 }
 
 /// Forwards requests in small pieces until the client's end.
-async fn forward(client: TcpStream, server: TcpStream, mut is_stalled: watch::Receiver<bool>, waiting: &AtomicUsize) {
+async fn forward(
+    client: TcpStream,
+    server: TcpStream,
+    mut is_stalled: watch::Receiver<bool>,
+    waiting: &AtomicUsize,
+) {
     let (mut requests, mut to_client) = client.into_split();
     let (mut answers, mut to_server) = server.into_split();
     // Either side may close the connection.
@@ -87,7 +106,10 @@ async fn forward(client: TcpStream, server: TcpStream, mut is_stalled: watch::Re
 async fn an_edit_that_a_paused_function_gave_up_never_reaches_redis() {
     let stores = Stores::start_with_redis().await;
     let stall = Stall::start(&stores.redis().url).await;
-    let variables = with(page_indexer_variables(&stores), &[("PAGEMARK_REDIS_URL", stall.url.as_str())]);
+    let variables = with(
+        page_indexer_variables(&stores),
+        &[("PAGEMARK_REDIS_URL", stall.url.as_str())],
+    );
     let indexer = Function::start("page-indexer", variables).await;
     stores.create_all(0..3, |_| data::product("first")).await;
     let first = stores.lambda_records().await;
@@ -95,26 +117,53 @@ async fn an_edit_that_a_paused_function_gave_up_never_reaches_redis() {
 
     let late = data::product("late");
     let comment = |number| data::new_comment(&format!("{number:050}"), &late, "en", 1 + number % 5);
-    stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
+    stores
+        .put_primary_items((0..COMMENTS).map(comment).collect())
+        .await;
     let second = stores.lambda_records().await.split_off(first.len());
     let event = json!({ "Records": second }).to_string();
     stall.is_stalled.send_replace(true);
     let (answer, deadline) = (indexer.api.invoke(event, NEAR), Instant::now() + NEAR);
-    wait_for("the call", async || if stall.waiting.load(Ordering::SeqCst) > 0 { Ok(()) } else { Err("no call") }).await;
+    wait_for("the call", async || {
+        if stall.waiting.load(Ordering::SeqCst) > 0 {
+            Ok(())
+        } else {
+            Err("no call")
+        }
+    })
+    .await;
     indexer.signal("STOP");
-    wait_for("the deadline", async || if Instant::now() > deadline { Ok(()) } else { Err("not yet") }).await;
+    wait_for("the deadline", async || {
+        if Instant::now() > deadline {
+            Ok(())
+        } else {
+            Err("not yet")
+        }
+    })
+    .await;
     indexer.signal("CONT");
-    let Outcome::Response(answer) = answer.await.unwrap() else { panic!("the function failed") };
-    assert!(!answer["batchItemFailures"].as_array().unwrap().is_empty(), "{answer}");
+    let Outcome::Response(answer) = answer.await.unwrap() else {
+        panic!("the function failed")
+    };
+    assert!(
+        !answer["batchItemFailures"].as_array().unwrap().is_empty(),
+        "{answer}"
+    );
 
     // Everything arrives now that the sockets still send.
     stall.is_stalled.send_replace(false);
-    wait_for("the end of all connections", async || match stall.open.load(Ordering::SeqCst) {
-        0 => Ok(()),
-        open => Err(open),
+    wait_for("the end of all connections", async || {
+        match stall.open.load(Ordering::SeqCst) {
+            0 => Ok(()),
+            open => Err(open),
+        }
     })
     .await;
-    let sizes = stores.index.sizes(&Filter::ANY.base_sets(&late)).await.unwrap();
+    let sizes = stores
+        .index
+        .sizes(&Filter::ANY.base_sets(&late))
+        .await
+        .unwrap();
     assert_eq!(sizes, [0; 5], "the edits arrived late");
     assert_eq!(indexer.deliver(&second).await, Vec::<String>::new());
     indexer.finish().await;

@@ -1,5 +1,5 @@
-//! No reader draws conclusions from a partition of the page index that is not ready. Only the rebuild that filled a
-//! partition makes it ready.
+//! No reader draws conclusions from a partition of the page index that is not ready. Only the
+//! rebuild that filled a partition makes it ready.
 
 use std::{ops::Range, time::Duration};
 
@@ -18,41 +18,94 @@ use crate::fixture::{
 
 async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Ranked> {
     let (product, filter) = (data::product(PRODUCT), Filter::ANY);
-    let answers = index.ranked(&[RankedQuery::new(&product, &filter)], table_id, at).await.unwrap();
+    let answers = index
+        .ranked(&[RankedQuery::new(&product, &filter)], table_id, at)
+        .await
+        .unwrap();
     let [answer] = answers.try_into().unwrap();
     // All other questions get the same judgement.
     let judgement = answer.clone().map(drop);
-    assert_eq!(index.products(index.partition_of(&product), table_id, at).await.unwrap().map(drop), judgement);
-    let cd = Cd { created_at: at, id: data::comment_id("c1") };
-    let query = PositionQuery { product: &product, filter: &filter, cd: &cd, settled_at: None };
-    assert_eq!(index.position(&query, table_id, at).await.unwrap().map(drop), judgement);
+    assert_eq!(
+        index
+            .products(index.partition_of(&product), table_id, at)
+            .await
+            .unwrap()
+            .map(drop),
+        judgement
+    );
+    let cd = Cd {
+        created_at: at,
+        id: data::comment_id("c1"),
+    };
+    let query = PositionQuery {
+        product: &product,
+        filter: &filter,
+        cd: &cd,
+        settled_at: None,
+    };
+    assert_eq!(
+        index
+            .position(&query, table_id, at)
+            .await
+            .unwrap()
+            .map(drop),
+        judgement
+    );
     answer
 }
 
 fn nothing(reached: Timestamp) -> Ranked {
-    Ranked { comments: Vec::new(), total: 0, settled: 0, all: 0, reached, stats: None }
+    Ranked {
+        comments: Vec::new(),
+        total: 0,
+        settled: 0,
+        all: 0,
+        reached,
+        stats: None,
+    }
 }
 
 #[tokio::test]
 async fn only_a_rebuilt_index_of_this_table_with_a_young_confirmation_is_used() {
-    let assert_all = async |index: &PageIndex, table_id: &str, at: Timestamp, expected: NotReady| {
-        assert_eq!(ask(index, table_id, at).await, Err(expected.clone()));
-        let readiness = index.readiness(table_id, at).await.unwrap();
-        assert!(readiness.iter().all(|(_, answer)| answer.as_ref() == Err(&expected)), "{readiness:?}");
-    };
+    let assert_all =
+        async |index: &PageIndex, table_id: &str, at: Timestamp, expected: NotReady| {
+            assert_eq!(ask(index, table_id, at).await, Err(expected.clone()));
+            let readiness = index.readiness(table_id, at).await.unwrap();
+            assert!(
+                readiness
+                    .iter()
+                    .all(|(_, answer)| answer.as_ref() == Err(&expected)),
+                "{readiness:?}"
+            );
+        };
     for_each_index(async |index| {
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
         let rebuild = index.begin_rebuild().await.unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
         let watermark = now();
-        index.finish_rebuild(&rebuild, TABLE_ID, watermark).await.unwrap();
+        index
+            .finish_rebuild(&rebuild, TABLE_ID, watermark)
+            .await
+            .unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing(watermark)));
         assert_all(&index, "the-table-restored", now(), NotReady::OtherTable).await;
         // The confirmation of a rebuild has the time of its watermark.
         let max_age_ms = 3 * 3600 * 1000;
-        assert!(ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms)).await.is_ok());
+        assert!(
+            ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms))
+                .await
+                .is_ok()
+        );
         let later = watermark.plus_ms(max_age_ms + 1);
-        assert_all(&index, TABLE_ID, later, NotReady::Stale { confirmed: Some(watermark) }).await;
+        assert_all(
+            &index,
+            TABLE_ID,
+            later,
+            NotReady::Stale {
+                confirmed: Some(watermark),
+            },
+        )
+        .await;
         // The start of the next rebuild removes the markers, with everything else.
         index.begin_rebuild().await.unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
@@ -88,10 +141,19 @@ async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() 
     redis.restore(&index).await;
     // The restored server has the token and half of the members, and accepts the remaining edits.
     index.apply(&edits_of(20..30, one_product)).await.unwrap();
-    let sizes = index.sizes(&Filter::ANY.base_sets(&one_product(0))).await.unwrap();
+    let sizes = index
+        .sizes(&Filter::ANY.base_sets(&one_product(0)))
+        .await
+        .unwrap();
     assert_eq!(sizes.iter().sum::<u64>(), 20);
-    let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
-    assert!(error.is_unavailable() && error.to_string().contains("started again"), "{error}");
+    let error = index
+        .finish_rebuild(&rebuild, TABLE_ID, now())
+        .await
+        .unwrap_err();
+    assert!(
+        error.is_unavailable() && error.to_string().contains("started again"),
+        "{error}"
+    );
     assert!(!is_marked(&index).await);
     // The next rebuild starts anew.
     let watermark = now();
@@ -105,15 +167,22 @@ async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
     let index = redis.index();
     let rebuild = index.begin_rebuild().await.unwrap();
     index.apply(&edits_of(0..10, one_product)).await.unwrap();
-    // The other server took over with the data that it had by then. This server follows it, and then takes over again.
+    // The other server took over with the data that it had by then. This server follows it, and
+    // then takes over again.
     for key in redis.ask::<Vec<String>>("KEYS *:rebuild").await {
         let token: String = redis.ask(&format!("GET {key}")).await;
         other.ask::<()>(&format!("SET {key} {token}")).await;
     }
     redis.follow(&other).await;
     redis.ask::<()>("REPLICAOF NO ONE").await;
-    wait_for("the server", async || index.ping().await.map_err(|error| error.to_string())).await;
-    let error = index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap_err();
+    wait_for("the server", async || {
+        index.ping().await.map_err(|error| error.to_string())
+    })
+    .await;
+    let error = index
+        .finish_rebuild(&rebuild, TABLE_ID, now())
+        .await
+        .unwrap_err();
     assert!(error.is_unavailable(), "{error:?}");
     assert!(!is_marked(&index).await);
 }
@@ -123,30 +192,60 @@ async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
     for_each_index(async |index| {
         let first = index.begin_rebuild().await.unwrap();
         let second = index.begin_rebuild().await.unwrap();
-        let error = index.finish_rebuild(&first, TABLE_ID, now()).await.unwrap_err();
+        let error = index
+            .finish_rebuild(&first, TABLE_ID, now())
+            .await
+            .unwrap_err();
         assert!(error.is_unavailable(), "{error:?}");
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
         let watermark = now();
-        index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
+        index
+            .finish_rebuild(&second, TABLE_ID, watermark)
+            .await
+            .unwrap();
         assert!(ask(&index, TABLE_ID, now()).await.is_ok());
-        // A repeated call, as after a lost answer, still succeeds. For any other call the token is used up.
-        index.finish_rebuild(&second, TABLE_ID, watermark).await.unwrap();
-        assert!(index.finish_rebuild(&second, TABLE_ID, watermark.plus_ms(1)).await.is_err());
-        assert!(index.finish_rebuild(&first, "another-table", watermark).await.is_err());
+        // A repeated call, as after a lost answer, still succeeds. For any other call the token is
+        // used up.
+        index
+            .finish_rebuild(&second, TABLE_ID, watermark)
+            .await
+            .unwrap();
+        assert!(
+            index
+                .finish_rebuild(&second, TABLE_ID, watermark.plus_ms(1))
+                .await
+                .is_err()
+        );
+        assert!(
+            index
+                .finish_rebuild(&first, "another-table", watermark)
+                .await
+                .is_err()
+        );
     })
     .await;
 }
 
 #[tokio::test]
 async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
-    // Enough products that emptying the index takes several steps. The other rebuild runs after each of these steps.
+    // Enough products that emptying the index takes several steps. The other rebuild runs after
+    // each of these steps.
     const COMMENTS: u64 = 2_000;
     let redis = OwnRedis::start().await;
-    let config = RedisIndexConfig { timeout: Duration::from_secs(10), ..redis_server::config_at(&redis.server.url()) };
+    let config = RedisIndexConfig {
+        timeout: Duration::from_secs(10),
+        ..redis_server::config_at(&redis.server.url())
+    };
     let index = redis_index::connect(&config).unwrap();
     let gate = Gate::start(&redis.server.url(), gate::SCANS).await;
-    let slow = redis_index::connect(&RedisIndexConfig { url: gate.url.clone(), ..config }).unwrap();
-    let edits = edits_of(0..COMMENTS, |number| data::product(&format!("product-{number}")));
+    let slow = redis_index::connect(&RedisIndexConfig {
+        url: gate.url.clone(),
+        ..config
+    })
+    .unwrap();
+    let edits = edits_of(0..COMMENTS, |number| {
+        data::product(&format!("product-{number}"))
+    });
     let mut held = 0;
     for steps in 0.. {
         index.apply(&edits).await.unwrap();
@@ -165,15 +264,26 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
         held += 1;
         let rebuild = index.begin_rebuild().await.unwrap();
         index.apply(&edits).await.unwrap();
-        index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+        index
+            .finish_rebuild(&rebuild, TABLE_ID, now())
+            .await
+            .unwrap();
         gate.open();
         slow_rebuild.await.unwrap();
         // After any outcome of the two rebuilds, every ready partition is complete.
         let readiness = index.readiness(TABLE_ID, now()).await.unwrap();
         for (partition, _) in readiness.into_iter().filter(|(_, answer)| answer.is_ok()) {
-            for edit in edits.iter().filter(|edit| index.partition_of(&edit.product) == partition) {
+            for edit in edits
+                .iter()
+                .filter(|edit| index.partition_of(&edit.product) == partition)
+            {
                 let sizes = index.sizes(&edit.add[..1]).await.unwrap();
-                assert_eq!(sizes, [1], "held after {steps} steps: {} is missing", edit.product.as_str());
+                assert_eq!(
+                    sizes,
+                    [1],
+                    "held after {steps} steps: {} is missing",
+                    edit.product.as_str()
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
-//! What an operator does rarely, done here with real processes: a table that was restored from a backup replaces another
-//! one. The documented commands run as they are written; those of AWS in `smoke`.
+//! What an operator does rarely, done here with real processes: a table that was restored from a
+//! backup replaces another one. The documented commands run as they are written; those of AWS in
+//! `smoke`.
 
 use crate::fixture::{
     api::{ApiProcess, api_variables},
@@ -35,20 +36,37 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
     let api = ApiProcess::start(api_variables(&restored)).await;
     api.http.get(&numbered()).await.assert_later();
     let steps = section("Restoring from a backup");
-    let commands = steps.lines().filter(|line| line.as_bytes().get(1) == Some(&b'.'));
+    let commands = steps
+        .lines()
+        .filter(|line| line.as_bytes().get(1) == Some(&b'.'));
     let commands = commands.filter_map(|line| line.split("`repair-job ").nth(1)?.split('`').next());
     let commands: Vec<&str> = commands.collect();
     assert_eq!(commands, ["rebuild --apply", "audit --apply", "status"]);
     for command in commands {
         let arguments: Vec<&str> = command.split(' ').collect();
-        let run = Program::start(function::binary("repair-job").await, &arguments, repair_job_variables(&restored));
+        let run = Program::start(
+            function::binary("repair-job").await,
+            &arguments,
+            repair_job_variables(&restored),
+        );
         let ended = run.end().await;
         // The audit repairs the fan-outs that the backup has cut.
-        assert_eq!(ended.code(), if command.starts_with("audit") { 4 } else { 0 }, "{command}: {ended:?}");
+        assert_eq!(
+            ended.code(),
+            if command.starts_with("audit") { 4 } else { 0 },
+            "{command}: {ended:?}"
+        );
     }
     restored.assert_invariants().await;
-    let page = api.http.get(&listing("page=1&page_size=100")).await.expect(200);
-    assert_eq!(page["total"], 34, "comments after the backup are in the old table alone");
+    let page = api
+        .http
+        .get(&listing("page=1&page_size=100"))
+        .await
+        .expect(200);
+    assert_eq!(
+        page["total"], 34,
+        "comments after the backup are in the old table alone"
+    );
     restored.finish().await;
     engine::delete_table(&old.table).await;
 }

@@ -1,5 +1,6 @@
-//! A stack that keeps its data in a folder loses nothing over a restart, however it ended. Its page index continues
-//! from its snapshot and from the journal, or is rebuilt; until then, numbered pages answer "later".
+//! A stack that keeps its data in a folder loses nothing over a restart, however it ended. Its page
+//! index continues from its snapshot and from the journal, or is rebuilt; until then, numbered
+//! pages answer "later".
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
@@ -22,7 +23,18 @@ const SNAPSHOT: &str = "page-index.snapshot";
 const NOBODY: &str = "nobody-wrote-this";
 
 async fn start(folder: &Path) -> Up {
-    Up::start(folder, &["--demo", "0", "--write-token", WRITE_TOKEN, "--repair-every", "1"]).await
+    Up::start(
+        folder,
+        &[
+            "--demo",
+            "0",
+            "--write-token",
+            WRITE_TOKEN,
+            "--repair-every",
+            "1",
+        ],
+    )
+    .await
 }
 
 async fn post(http: &Http, count: u64) -> Vec<String> {
@@ -36,9 +48,16 @@ async fn post(http: &Http, count: u64) -> Vec<String> {
 
 /// Adds an entry to the page index that the table does not have.
 async fn add_nobody(stack: &Running) {
-    let placement =
-        Placement { product: data::product(PRODUCT), language: data::language("en"), rating: data::rating(1) };
-    let edits = index_edits(&data::comment_id(NOBODY), Some((&placement, data::at_ms(data::CREATED_MS))), &[]);
+    let placement = Placement {
+        product: data::product(PRODUCT),
+        language: data::language("en"),
+        rating: data::rating(1),
+    };
+    let edits = index_edits(
+        &data::comment_id(NOBODY),
+        Some((&placement, data::at_ms(data::CREATED_MS))),
+        &[],
+    );
     stack.stack.index().apply(&edits).await.unwrap();
 }
 
@@ -53,7 +72,8 @@ async fn members(stack: &Running) -> BTreeSet<String> {
     members
 }
 
-/// An entry that the table does not have shows what the page index was filled from: a rebuild removes it.
+/// An entry that the table does not have shows what the page index was filled from: a rebuild
+/// removes it.
 #[tokio::test]
 async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     let folder = folder_in_memory();
@@ -75,7 +95,8 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     })
     .await;
     stack.stack.stop().await;
-    // As if the stack had been killed: the snapshot is older than what the stream has delivered and no longer has.
+    // As if the stack had been killed: the snapshot is older than what the stream has delivered and
+    // no longer has.
     fs::write(folder.path().join(SNAPSHOT), old).unwrap();
 
     let stack = Running::start_with(settings_in(folder.path())).await;
@@ -84,27 +105,38 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     stack.stack.stop().await;
 }
 
-/// Between two snapshots lies less than the time that [`wait_for`] waits, but without an edit ten times as much.
+/// Between two snapshots lies less than the time that [`wait_for`] waits, but without an edit ten
+/// times as much.
 #[tokio::test]
 async fn a_running_stack_saves_its_index_after_edits() {
     let folder = folder_in_memory();
-    let settings = StackSettings { snapshot_every: Duration::from_secs(4), ..settings_in(folder.path()) };
+    let settings = StackSettings {
+        snapshot_every: Duration::from_secs(4),
+        ..settings_in(folder.path())
+    };
     let mut stack = Running::start_with(settings).await;
     post(&stack.http, 25).await;
     stack.settle().await;
     add_nobody(&stack).await;
     let saved = folder.path().join(SNAPSHOT);
     wait_for("a snapshot with the entry", async || {
-        let holds_it =
-            fs::read(&saved).is_ok_and(|bytes| bytes.windows(NOBODY.len()).any(|part| part == NOBODY.as_bytes()));
-        if holds_it { Ok(()) } else { Err(fs::metadata(&saved).map(|metadata| metadata.len())) }
+        let holds_it = fs::read(&saved).is_ok_and(|bytes| {
+            bytes
+                .windows(NOBODY.len())
+                .any(|part| part == NOBODY.as_bytes())
+        });
+        if holds_it {
+            Ok(())
+        } else {
+            Err(fs::metadata(&saved).map(|metadata| metadata.len()))
+        }
     })
     .await;
     stack.stack.stop().await;
 }
 
-/// A stack that is killed in the middle of many changes has many records in its stream. They are delivered again. A damaged
-/// snapshot of the page index is reported, and not believed.
+/// A stack that is killed in the middle of many changes has many records in its stream. They are
+/// delivered again. A damaged snapshot of the page index is reported, and not believed.
 #[tokio::test]
 async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
     for is_whole in [true, false] {
@@ -115,7 +147,10 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
         let up = start(folder.path()).await;
         let new = post(&up.api, 60).await;
         for id in &new {
-            up.api.patch(id, &json!({ "rating": 1, "language": "de" })).await.expect(200);
+            up.api
+                .patch(id, &json!({ "rating": 1, "language": "de" }))
+                .await
+                .expect(200);
         }
         for id in &new[..50] {
             up.api.delete(id).await.expect(204);
@@ -129,28 +164,57 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
             damaged[middle] ^= 1;
             fs::write(snapshot, damaged).unwrap();
         }
-        let up = pagemark::up_after("", &["--data-dir", folder.path().to_str().unwrap(), "--demo", "0"]).await;
+        let up = pagemark::up_after(
+            "",
+            &["--data-dir", folder.path().to_str().unwrap(), "--demo", "0"],
+        )
+        .await;
         let began = "Pagemark is starting at http://";
         up.wait_for_stderr(began).await;
-        let address = up.stderr().split(began).nth(1).unwrap().split([',', ' ']).next().unwrap().to_owned();
+        let address = up
+            .stderr()
+            .split(began)
+            .nth(1)
+            .unwrap()
+            .split([',', ' '])
+            .next()
+            .unwrap()
+            .to_owned();
         let http = Http::new(format!("http://{address}"));
         let first_answer = wait_for("a numbered page", async || {
             let answer = http.get(&listing("page=2")).await;
-            if answer.status == 503 { Err(answer) } else { Ok(answer.expect(200)) }
+            if answer.status == 503 {
+                Err(answer)
+            } else {
+                Ok(answer.expect(200))
+            }
         })
         .await;
-        assert_eq!(first_answer["total"], expected.len(), "a whole snapshot: {is_whole}");
+        assert_eq!(
+            first_answer["total"],
+            expected.len(),
+            "a whole snapshot: {is_whole}"
+        );
         let pages = expected.len().div_ceil(20).max(1);
         let mut shown = BTreeSet::new();
         for page in 1..=pages {
             // Page 1 answers at any time; with its total only if the page index is ready.
-            http.wait_for_200(&listing(&format!("page={}", page.max(2)))).await;
-            let page = http.get(&listing(&format!("page={page}"))).await.expect(200);
+            http.wait_for_200(&listing(&format!("page={}", page.max(2))))
+                .await;
+            let page = http
+                .get(&listing(&format!("page={page}")))
+                .await
+                .expect(200);
             assert_eq!(page["total"], expected.len(), "{page}");
             shown.extend(ids(&page));
         }
         assert_eq!(shown, expected);
-        assert_eq!(up.stderr().contains("rebuilt from the table"), !is_whole, "{}", up.stderr());
+        assert_eq!(
+            up.stderr().contains("rebuilt from the table"),
+            !is_whole,
+            "{}",
+            up.stderr()
+        );
         up.kill().await;
     }
 }

@@ -1,5 +1,5 @@
-//! Bytes that a client sends ahead of the answer. The API requests no body in vain, and processes no request after the
-//! last answer of a connection.
+//! Bytes that a client sends ahead of the answer. The API requests no body in vain, and processes
+//! no request after the last answer of a connection.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -12,7 +12,11 @@ use crate::fixture::{
 };
 
 fn statuses(answers: &str) -> Vec<&str> {
-    answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect()
+    answers
+        .split("HTTP/1.1 ")
+        .skip(1)
+        .map(|answer| &answer[..3])
+        .collect()
 }
 
 /// The head of a request with the write token, without the end of the headers.
@@ -30,7 +34,9 @@ async fn a_body_is_requested_when_it_is_read_and_not_before() {
     let comments = format!("{}/comments", product_path(PRODUCT));
     let body = good_comment("en", 5, "Body").to_string();
     let post = head("POST", &comments);
-    let expect = |head: &str, length: usize| format!("{head}Expect: 100-continue\r\nContent-Length: {length}\r\n\r\n");
+    let expect = |head: &str, length: usize| {
+        format!("{head}Expect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
+    };
     let wrong_type = post.replace("application/json", "text/plain");
     for (head, length, status) in [
         (post.replace(WRITE_TOKEN, "wrong"), 10, "401"),
@@ -38,30 +44,50 @@ async fn a_body_is_requested_when_it_is_read_and_not_before() {
         (post.clone(), 200_000, "413"),
         (wrong_type, 10, "415"),
         (format!("{post}Idempotency-Key: two words\r\n"), 10, "400"),
-        (format!("{}If-Match: a\r\n", head("PATCH", "/api/v1/comments/c1")), 10, "400"),
+        (
+            format!("{}If-Match: a\r\n", head("PATCH", "/api/v1/comments/c1")),
+            10,
+            "400",
+        ),
         (head("POST", "/api/v1/products/%FF/comments"), 10, "400"),
         (head("POST", "/nowhere"), 10, "404"),
         (head("PUT", &comments), 10, "405"),
     ] {
         let answers = api.http.answer_to_cut_bytes(&expect(&head, length)).await;
         assert_eq!(statuses(&answers), [status], "{head}: {answers}");
-        assert!(answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
+        assert!(
+            answers.to_ascii_lowercase().contains("connection: close"),
+            "{answers}"
+        );
     }
 
     let mut stream = api.http.connect().await;
-    stream.write_all(expect(&post, body.len()).as_bytes()).await.unwrap();
+    stream
+        .write_all(expect(&post, body.len()).as_bytes())
+        .await
+        .unwrap();
     let mut asked = [0; b"HTTP/1.1 100 Continue\r\n\r\n".len()];
     stream.read_exact(&mut asked).await.unwrap();
     assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
     stream.write_all(body.as_bytes()).await.unwrap();
-    stream.write_all(b"GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n").await.unwrap();
+    stream
+        .write_all(b"GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
     let mut rest = String::new();
     stream.read_to_string(&mut rest).await.unwrap();
-    assert_eq!(statuses(&rest), ["201", "200"], "the connection stays open: {rest}");
+    assert_eq!(
+        statuses(&rest),
+        ["201", "200"],
+        "the connection stays open: {rest}"
+    );
 
     // The API need not request a body that the client sends without waiting.
     let close = expect(&format!("{post}Connection: close\r\n"), body.len());
-    let answers = api.http.answer_to_cut_bytes(&format!("{close}{body}")).await;
+    let answers = api
+        .http
+        .answer_to_cut_bytes(&format!("{close}{body}"))
+        .await;
     assert_eq!(statuses(&answers).last(), Some(&"201"), "{answers}");
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
     api.finish_with(stores).await;
@@ -73,9 +99,13 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
     let api = Served::of(&stores);
     let comments = format!("{}/comments", product_path(PRODUCT));
     let body = good_comment("en", 5, "Body").to_string();
-    let sized = |head: &str, body: &str| format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let sized =
+        |head: &str, body: &str| format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
     let chunked = |head: &str, body: &str| {
-        format!("{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n", body.len())
+        format!(
+            "{head}Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+            body.len()
+        )
     };
     let post = head("POST", &comments);
     let refused = post.replace(WRITE_TOKEN, "wrong");
@@ -88,20 +118,45 @@ async fn nothing_is_processed_after_the_last_answer_of_a_connection() {
         (sized(&refused, &body), "401"),
         (chunked(&refused, &body), "401"),
         (sized("GET /livez HTTP/1.1\r\nHost: api\r\n", "body"), "200"),
-        ("GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n".to_owned(), "200"),
+        (
+            "GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n".to_owned(),
+            "200",
+        ),
         ("GET /livez HTTP/1.0\r\nHost: api\r\n\r\n".to_owned(), "200"),
         (sized(&format!("{post}Connection: close\r\n"), "{}"), "400"),
     ] {
-        let answers = api.http.answer_to_cut_bytes(&format!("{first}{behind}{behind}")).await;
-        let statuses: Vec<&str> = answers.split("HTTP/1.").skip(1).map(|answer| &answer[2..5]).collect();
+        let answers = api
+            .http
+            .answer_to_cut_bytes(&format!("{first}{behind}{behind}"))
+            .await;
+        let statuses: Vec<&str> = answers
+            .split("HTTP/1.")
+            .skip(1)
+            .map(|answer| &answer[2..5])
+            .collect();
         assert_eq!(statuses, [status], "{first:.300}: {answers}");
         // In HTTP/1.0 the connection closes by default.
-        assert!(first.contains("HTTP/1.0") || answers.to_ascii_lowercase().contains("connection: close"), "{answers}");
+        assert!(
+            first.contains("HTTP/1.0")
+                || answers.to_ascii_lowercase().contains("connection: close"),
+            "{answers}"
+        );
     }
-    assert_eq!(Contents::read(&stores.table).await.primary.len(), 0, "nothing was created");
+    assert_eq!(
+        Contents::read(&stores.table).await.primary.len(),
+        0,
+        "nothing was created"
+    );
 
     let last = "GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n";
-    let answers = api.http.answer_to_cut_bytes(&format!("{behind}{}{last}", sized(&post, "{}"))).await;
-    assert_eq!(statuses(&answers), ["201", "400", "200"], "requests before the last are processed: {answers}");
+    let answers = api
+        .http
+        .answer_to_cut_bytes(&format!("{behind}{}{last}", sized(&post, "{}")))
+        .await;
+    assert_eq!(
+        statuses(&answers),
+        ["201", "400", "200"],
+        "requests before the last are processed: {answers}"
+    );
     api.finish_with(stores).await;
 }

@@ -1,6 +1,6 @@
-//! The API in deployment. Readers get correct answers while a store is slow, throttled or down, under too many readers,
-//! while the service stops, and where ranks and table differ. A part that is down never causes a 404 (I5), and no
-//! request waits without bound.
+//! The API in deployment. Readers get correct answers while a store is slow, throttled or down,
+//! under too many readers, while the service stops, and where ranks and table differ. A part that
+//! is down never causes a 404 (I5), and no request waits without bound.
 
 use api::ApiSettings;
 use futures_util::future::join_all;
@@ -19,14 +19,16 @@ use crate::fixture::{
     wait_for,
 };
 
-/// Stores with 45 comments on one product, and their index in Redis: the process of the API reaches no other.
+/// Stores with 45 comments on one product, and their index in Redis: the process of the API reaches
+/// no other.
 async fn filled() -> Stores {
     let stores = Stores::start_with_redis().await;
     stores.fill(45).await;
     stores
 }
 
-/// Sends every kind of read and write. The client fails when an answer takes longer than the service allows.
+/// Sends every kind of read and write. The client fails when an answer takes longer than the
+/// service allows.
 async fn everything(http: &Http) -> Vec<Answer> {
     let reads = [
         listing("page=1"),
@@ -52,7 +54,10 @@ async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
     let gate = Gate::start(&stores.engine_url(), gate::CALLS).await;
     let variables = with(
         api_variables(&stores),
-        &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/')), ("PAGEMARK_MAX_IN_FLIGHT", "16")],
+        &[
+            ("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/')),
+            ("PAGEMARK_MAX_IN_FLIGHT", "16"),
+        ],
     );
     let api = ApiProcess::start(variables).await;
     api.http.get(&listing("page=2")).await.expect(200);
@@ -62,23 +67,45 @@ async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
         answer.assert_later();
     }
     let ready = api.operations.get("/readyz").await.expect(503);
-    assert_eq!((&ready["status"], &ready["table"]["state"]), (&json!("unavailable"), &json!("error")));
+    assert_eq!(
+        (&ready["status"], &ready["table"]["state"]),
+        (&json!("unavailable"), &json!("error"))
+    );
     api.operations.get("/livez").await.expect(200);
 
     let before = api.resident_bytes();
     let target = listing("page_size=100");
     let crowd = join_all((0..400).map(|_| api.http.get(&target))).await;
-    let overloaded =
-        crowd.iter().filter(|answer| answer.problem()["type"] == "urn:pagemark:problem:overloaded").count();
+    let overloaded = crowd
+        .iter()
+        .filter(|answer| answer.problem()["type"] == "urn:pagemark:problem:overloaded")
+        .count();
     crowd.iter().for_each(Answer::assert_later);
-    assert!(crowd.iter().all(|answer| answer.header("x-request-id").is_some()));
+    assert!(
+        crowd
+            .iter()
+            .all(|answer| answer.header("x-request-id").is_some())
+    );
     let route = r#"route="/api/v1/products/{product}/comments",method="GET",status="503""#;
-    assert!(api.metric(&format!("pagemark_http_requests_total{{{route}}}")).await >= 400.0);
-    assert!(overloaded >= 400 - 16 * 3, "{overloaded} of 400 were turned away");
+    assert!(
+        api.metric(&format!("pagemark_http_requests_total{{{route}}}"))
+            .await
+            >= 400.0
+    );
+    assert!(
+        overloaded >= 400 - 16 * 3,
+        "{overloaded} of 400 were turned away"
+    );
     let shed = api.metric("pagemark_http_requests_shed_total").await;
-    assert!(shed >= overloaded as f64, "{shed} of {overloaded} were counted");
+    assert!(
+        shed >= overloaded as f64,
+        "{shed} of {overloaded} were counted"
+    );
     let grown = api.resident_bytes().saturating_sub(before);
-    assert!(grown < 64 << 20, "400 readers of a table that does not answer took {grown} bytes");
+    assert!(
+        grown < 64 << 20,
+        "400 readers of a table that does not answer took {grown} bytes"
+    );
 
     gate.open();
     api.http.wait_for_200(&listing("page=2")).await;
@@ -90,16 +117,27 @@ async fn a_table_that_does_not_answer_is_503_for_all_and_costs_no_memory() {
 async fn a_table_that_refuses_is_503_and_an_error_in_the_log() {
     let stores = filled().await;
     // The table does not exist. Readers get the same answer as for a missing permission.
-    let variables = with(api_variables(&stores), &[("PAGEMARK_TABLE", "no-such-table")]);
+    let variables = with(
+        api_variables(&stores),
+        &[("PAGEMARK_TABLE", "no-such-table")],
+    );
     let api = ApiProcess::start(variables).await;
     for answer in everything(&api.http).await {
         answer.assert_later();
     }
     let answer = api.http.get("/api/v1/comments/c0001").await;
-    assert_eq!(answer.problem()["type"], "urn:pagemark:problem:table-unavailable");
-    assert!(!answer.body.contains("no-such-table") && !answer.body.contains("ResourceNotFound"), "{answer:?}");
+    assert_eq!(
+        answer.problem()["type"],
+        "urn:pagemark:problem:table-unavailable"
+    );
+    assert!(
+        !answer.body.contains("no-such-table") && !answer.body.contains("ResourceNotFound"),
+        "{answer:?}"
+    );
     let logged = api.logged(answer.header("x-request-id").unwrap()).await;
-    let is_error = |line: &Value| line["level"] == "ERROR" && line.to_string().contains("ResourceNotFoundException");
+    let is_error = |line: &Value| {
+        line["level"] == "ERROR" && line.to_string().contains("ResourceNotFoundException")
+    };
     assert!(logged.iter().any(is_error), "{logged:?}");
     api.operations.get("/readyz").await.expect(503);
     stores.finish().await;
@@ -109,7 +147,10 @@ async fn a_table_that_refuses_is_503_and_an_error_in_the_log() {
 async fn a_service_that_gets_sigterm_finishes_its_requests() {
     let stores = filled().await;
     let gate = Gate::start(&stores.engine_url(), gate::CALLS).await;
-    let variables = with(api_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/'))]);
+    let variables = with(
+        api_variables(&stores),
+        &[("PAGEMARK_DYNAMODB_URL", gate.url.trim_end_matches('/'))],
+    );
     let api = ApiProcess::start(variables).await;
     api.http.get(&listing("page=1")).await.expect(200);
     gate.hold_after(0);
@@ -119,31 +160,50 @@ async fn a_service_that_gets_sigterm_finishes_its_requests() {
     api.terminate();
     wait_for("the log of the end", async || {
         let log = api.log();
-        if log.iter().any(|line| line["fields"]["message"] == "stopping") { Ok(()) } else { Err(log) }
+        if log
+            .iter()
+            .any(|line| line["fields"]["message"] == "stopping")
+        {
+            Ok(())
+        } else {
+            Err(log)
+        }
     })
     .await;
     gate.open();
     let answer = begun.await.unwrap();
-    assert_eq!(answer.header("connection"), Some("close"), "a connection that is kept would hold up the end");
+    assert_eq!(
+        answer.header("connection"),
+        Some("close"),
+        "a connection that is kept would hold up the end"
+    );
     let page = answer.expect(200);
     assert_eq!(ids(&page).len(), 20);
     assert!(api.ended().await.success());
     stores.index.clear().await.unwrap();
 }
 
-/// Which of the template's metric filters count a log line: the filter for all answers, and the one for unavailable
-/// ones. Their syntax: Amazon CloudWatch Logs, "Filter pattern syntax for metric filters", JSON; here fields that equal
-/// a value.
+/// Which of the template's metric filters count a log line: the filter for all answers, and the one
+/// for unavailable ones. Their syntax: Amazon CloudWatch Logs, "Filter pattern syntax for metric
+/// filters", JSON; here fields that equal a value.
 fn counted(line: &Value) -> Vec<bool> {
-    let patterns =
-        include_str!("../infra/template.yaml").lines().filter_map(|line| line.trim().strip_prefix("FilterPattern: "));
+    let patterns = include_str!("../infra/template.yaml")
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("FilterPattern: "));
     let matches = |pattern: &str| {
         let pattern: String = serde_json::from_str(pattern).unwrap();
-        let conditions = pattern.strip_prefix("{ ").unwrap().strip_suffix(" }").unwrap().split(" && ");
-        conditions.map(|condition| condition.split_once(" = ").unwrap()).all(|(field, value)| {
-            let pointer = field.strip_prefix('$').unwrap().replace('.', "/");
-            line.pointer(&pointer) == Some(&serde_json::from_str::<Value>(value).unwrap())
-        })
+        let conditions = pattern
+            .strip_prefix("{ ")
+            .unwrap()
+            .strip_suffix(" }")
+            .unwrap()
+            .split(" && ");
+        conditions
+            .map(|condition| condition.split_once(" = ").unwrap())
+            .all(|(field, value)| {
+                let pointer = field.strip_prefix('$').unwrap().replace('.', "/");
+                line.pointer(&pointer) == Some(&serde_json::from_str::<Value>(value).unwrap())
+            })
     };
     patterns.map(matches).collect()
 }
@@ -153,15 +213,30 @@ async fn the_alarm_on_unavailable_answers_counts_real_log_lines() {
     let stores = filled().await;
     let api = ApiProcess::start(api_variables(&stores)).await;
     let ask = async |id: &str, status: u16| {
-        let answer = api.http.send(Method::GET, &listing("page=2"), &[("x-request-id", id)], b"").await;
+        let answer = api
+            .http
+            .send(
+                Method::GET,
+                &listing("page=2"),
+                &[("x-request-id", id)],
+                b"",
+            )
+            .await;
         assert_eq!(answer.status, status, "{answer:?}");
         let lines = api.logged(id).await.into_iter();
-        lines.map(|line| counted(&line)).filter(|counted| counted.contains(&true)).collect::<Vec<_>>()
+        lines
+            .map(|line| counted(&line))
+            .filter(|counted| counted.contains(&true))
+            .collect::<Vec<_>>()
     };
     assert_eq!(ask("available", 200).await, [[true, false]]);
     stores.index.clear().await.unwrap();
     assert_eq!(ask("unavailable", 503).await, [[true, true]]);
-    let listening = api.log().into_iter().find(|line| line["fields"]["message"] == "listening").unwrap();
+    let listening = api
+        .log()
+        .into_iter()
+        .find(|line| line["fields"]["message"] == "listening")
+        .unwrap();
     assert_eq!(counted(&listening), [false, false]);
 }
 
@@ -175,24 +250,46 @@ async fn the_log_names_requests_and_no_text_of_a_comment() {
         ("x-forwarded-for", "203.0.113.7"),
         ("x-request-id", "the-readers-own"),
     ];
-    let answer = api.http.send(Method::GET, &listing("page=2"), &headers, b"").await;
-    assert_eq!(answer.header("x-request-id"), None, "caches keep the answer");
+    let answer = api
+        .http
+        .send(Method::GET, &listing("page=2"), &headers, b"")
+        .await;
+    assert_eq!(
+        answer.header("x-request-id"),
+        None,
+        "caches keep the answer"
+    );
     let access = api.logged("the-readers-own").await.pop().unwrap();
     let fields = &access["fields"];
-    assert_eq!((&fields["method"], &fields["status"]), (&json!("GET"), &json!(200)));
+    assert_eq!(
+        (&fields["method"], &fields["status"]),
+        (&json!("GET"), &json!(200))
+    );
     assert_eq!(fields["target"], listing("page=2"));
     assert_eq!(fields["route"], "/api/v1/products/{product}/comments");
-    assert_eq!((&fields["peer"], &fields["user_agent"]), (&json!("127.0.0.1"), &json!("a reader/1.0")));
-    assert_eq!((&fields["client"], &fields["bytes"]), (&Value::Null, &json!(answer.body.len())));
+    assert_eq!(
+        (&fields["peer"], &fields["user_agent"]),
+        (&json!("127.0.0.1"), &json!("a reader/1.0"))
+    );
+    assert_eq!(
+        (&fields["client"], &fields["bytes"]),
+        (&Value::Null, &json!(answer.body.len()))
+    );
     assert!(fields["took_ms"].as_f64().unwrap() > 0.0, "{access}");
 
     let posted = api.http.post(PRODUCT, &good_comment("en", 5, SECRET)).await;
     let id = posted.header("x-request-id").unwrap().to_owned();
     let access = api.logged(&id).await.pop().unwrap();
-    assert_eq!((&access["fields"]["status"], &access["fields"]["token"]), (&json!(201), &json!("tests")));
+    assert_eq!(
+        (&access["fields"]["status"], &access["fields"]["token"]),
+        (&json!(201), &json!("tests"))
+    );
     for line in api.log() {
         let line = line.to_string();
-        assert!(!line.contains(SECRET) && !line.contains("the-tests-own-token"), "{line}");
+        assert!(
+            !line.contains(SECRET) && !line.contains("the-tests-own-token"),
+            "{line}"
+        );
     }
     for target in ["/metrics", "/readyz", "/livez"] {
         assert_eq!(api.http.get(target).await.status, 404, "{target} is public");
@@ -206,7 +303,11 @@ async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
     let (stores, api, _) = Served::filled(45).await;
     let newest = ids(&api.http.get(&listing("page=1")).await.expect(200))[0].clone();
     let mut tags = Vec::new();
-    let targets = [listing("page=1"), format!("{}/stats", product_path(PRODUCT)), "/product/a%2Fb/comments".to_owned()];
+    let targets = [
+        listing("page=1"),
+        format!("{}/stats", product_path(PRODUCT)),
+        "/product/a%2Fb/comments".to_owned(),
+    ];
     for target in &targets {
         let first = api.http.get(target).await;
         assert_eq!(
@@ -221,26 +322,60 @@ async fn an_unchanged_page_is_304_and_a_deleted_text_is_never_served_again() {
             assert_eq!((again.status, again.body.as_str()), (304, ""), "{again:?}");
             assert_eq!(again.header("etag"), Some(tag.as_str()));
             for same in ["cache-control", "vary"] {
-                assert!(again.header(same).is_some() && again.header(same) == first.header(same), "{again:?}");
+                assert!(
+                    again.header(same).is_some() && again.header(same) == first.header(same),
+                    "{again:?}"
+                );
             }
             assert_eq!(again.header("content-encoding"), None, "{again:?}");
         }
-        let packed = api.http.send(Method::HEAD, target, &[("accept-encoding", "gzip")], b"").await;
-        assert_eq!(packed.header("content-encoding"), Some("gzip"), "{packed:?}");
-        assert_eq!(packed.header("etag"), Some(tag.as_str()), "compression changes the bytes, not what they say");
+        let packed = api
+            .http
+            .send(Method::HEAD, target, &[("accept-encoding", "gzip")], b"")
+            .await;
+        assert_eq!(
+            packed.header("content-encoding"),
+            Some("gzip"),
+            "{packed:?}"
+        );
+        assert_eq!(
+            packed.header("etag"),
+            Some(tag.as_str()),
+            "compression changes the bytes, not what they say"
+        );
         tags.push(tag);
     }
     let comment = api.http.get(&format!("/api/v1/comments/{newest}")).await;
     let revision = comment.header("etag").unwrap().to_owned();
     assert_eq!(comment.header("cache-control"), Some("no-cache"));
-    let known = [("if-none-match", revision.as_str()), ("accept-encoding", "gzip")];
-    api.http.send(Method::GET, &format!("/api/v1/comments/{newest}"), &known, b"").await.expect(304);
+    let known = [
+        ("if-none-match", revision.as_str()),
+        ("accept-encoding", "gzip"),
+    ];
+    api.http
+        .send(
+            Method::GET,
+            &format!("/api/v1/comments/{newest}"),
+            &known,
+            b"",
+        )
+        .await
+        .expect(304);
 
     api.http.delete(&newest).await.expect(204);
-    assert_eq!(api.http.get(&format!("/api/v1/comments/{newest}")).await.status, 404);
+    assert_eq!(
+        api.http
+            .get(&format!("/api/v1/comments/{newest}"))
+            .await
+            .status,
+        404
+    );
     stores.deliver_all().await;
     for (target, tag) in targets.iter().zip(&tags) {
-        let after = api.http.send(Method::GET, target, &[("if-none-match", tag)], b"").await;
+        let after = api
+            .http
+            .send(Method::GET, target, &[("if-none-match", tag)], b"")
+            .await;
         assert_eq!(after.status, 200, "{after:?}");
         assert!(!after.body.contains(&newest), "{after:?}");
     }
@@ -254,31 +389,79 @@ async fn where_ranks_and_table_differ_a_page_is_what_its_ranks_say() {
     let third = ids(&api.http.get(&listing("page=3")).await.expect(200));
     let placement = comments[0].placement();
 
-    // Ranks of comments that do not exist and would be older than all others: places without a comment.
-    let ghosts = (0..18).map(|number| data::comment_id(&format!("ghost-{number}"))).collect_vec();
+    // Ranks of comments that do not exist and would be older than all others: places without a
+    // comment.
+    let ghosts = (0..18)
+        .map(|number| data::comment_id(&format!("ghost-{number}")))
+        .collect_vec();
     let rank = |ghost, created_at| data::index_comment(ghost, &placement, created_at);
-    stores.index.apply(&ghosts.iter().flat_map(|ghost| rank(ghost, data::at_ms(5))).collect_vec()).await.unwrap();
+    stores
+        .index
+        .apply(
+            &ghosts
+                .iter()
+                .flat_map(|ghost| rank(ghost, data::at_ms(5)))
+                .collect_vec(),
+        )
+        .await
+        .unwrap();
     let with_gaps = api.http.get(&listing("page=3")).await;
-    assert_eq!(with_gaps.header("cache-control"), Some("no-store"), "{with_gaps:?}");
-    assert_eq!((ids(&with_gaps.json()), &with_gaps.json()["total"]), (third.clone(), &json!(63)));
+    assert_eq!(
+        with_gaps.header("cache-control"),
+        Some("no-store"),
+        "{with_gaps:?}"
+    );
+    assert_eq!(
+        (ids(&with_gaps.json()), &with_gaps.json()["total"]),
+        (third.clone(), &json!(63))
+    );
     let only_gaps = api.http.get(&listing("page=4")).await;
-    assert_eq!(only_gaps.problem()["type"], "urn:pagemark:problem:not-yet-listed", "{only_gaps:?}");
+    assert_eq!(
+        only_gaps.problem()["type"],
+        "urn:pagemark:problem:not-yet-listed",
+        "{only_gaps:?}"
+    );
 
-    // A comment with a rank and without duplicates is shown under every filter, beside a rank too many. One call looks
-    // them up.
+    // A comment with a rank and without duplicates is shown under every filter, beside a rank too
+    // many. One call looks them up.
     let late = stores.create_numbered(1001, data::product("late")).await;
     let placement = late.placement();
     let ghost = data::index_comment(&ghosts[0], &placement, Timestamp::MAX);
-    let edits = data::index_comment(&late.id, &placement, late.created_at).into_iter().chain(ghost);
+    let edits = data::index_comment(&late.id, &placement, late.created_at)
+        .into_iter()
+        .chain(ghost);
     stores.index.apply(&edits.collect_vec()).await.unwrap();
-    for query in ["", "language=ko", "rating=2&rating=5", "language=ko&rating=2&page_size=1&page=2"] {
-        assert_eq!(ids(&api.http.get(&at("late", query)).await.expect(200)), [late.id.as_str()], "{query}");
+    for query in [
+        "",
+        "language=ko",
+        "rating=2&rating=5",
+        "language=ko&rating=2&page_size=1&page=2",
+    ] {
+        assert_eq!(
+            ids(&api.http.get(&at("late", query)).await.expect(200)),
+            [late.id.as_str()],
+            "{query}"
+        );
     }
     let labels = r#"store="table",call="comments",outcome="ok""#;
-    let calls = metric(&api.http, &format!("pagemark_store_call_duration_seconds_count{{{labels}}}")).await;
+    let calls = metric(
+        &api.http,
+        &format!("pagemark_store_call_duration_seconds_count{{{labels}}}"),
+    )
+    .await;
     assert_eq!(calls, 2.0 + 4.0);
-    let sign = async |sign: &str| metric(&api.http, &format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}")).await;
-    let signs = [sign("missing_duplicate").await, sign("rank_without_comment").await, sign("row_without_rank").await];
+    let sign = async |sign: &str| {
+        metric(
+            &api.http,
+            &format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}"),
+        )
+        .await
+    };
+    let signs = [
+        sign("missing_duplicate").await,
+        sign("rank_without_comment").await,
+        sign("row_without_rank").await,
+    ];
     assert_eq!(signs, [3.0, 15.0 + 3.0 + 3.0, 0.0]);
     api.finish().await;
     stores.index.clear().await.unwrap();
@@ -294,20 +477,39 @@ async fn an_answer_explains_its_one_query_and_every_answer_times_its_stores() {
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let explained = answer.json();
     let first = &all["comments"][10];
-    let first = format!("{}#{}", first["created_at"].as_str().unwrap(), first["id"].as_str().unwrap());
+    let first = format!(
+        "{}#{}",
+        first["created_at"].as_str().unwrap(),
+        first["id"].as_str().unwrap()
+    );
     let start_key = Cd::parse(&first).unwrap().just_after().unwrap().to_string();
     let explain = &explained["explain"];
-    assert_eq!((&explain["table_calls"], &explain["page_index_calls"]), (&json!(1), &json!(1)));
+    assert_eq!(
+        (&explain["table_calls"], &explain["page_index_calls"]),
+        (&json!(1), &json!(1))
+    );
     let query = &explain["queries"][0];
     assert_eq!(query["key"], json!("PRODUCT#a%2Fb/~/~"));
-    assert_eq!((&query["start_key"], &query["order"]), (&json!(start_key), &json!("newest")));
+    assert_eq!(
+        (&query["start_key"], &query["order"]),
+        (&json!(start_key), &json!("newest"))
+    );
     assert_eq!((&query["limit"], &query["items"]), (&json!(6), &json!(6)));
     // Six small items, eventually consistent: half a unit for 4 KiB.
-    assert!((0.5..=6.0).contains(&query["read_units"].as_f64().unwrap()), "{query}");
+    assert!(
+        (0.5..=6.0).contains(&query["read_units"].as_f64().unwrap()),
+        "{query}"
+    );
     let first = http.get(&listing("explain=true")).await.expect(200);
     assert_eq!(first["explain"]["queries"][0]["start_key"], Value::Null);
-    for answer in [answer, http.get("/product/a%2Fb/comments").await, http.get(&listing("page=99")).await] {
-        let timing = answer.header("server-timing").unwrap_or_else(|| panic!("{answer:?}"));
+    for answer in [
+        answer,
+        http.get("/product/a%2Fb/comments").await,
+        http.get(&listing("page=99")).await,
+    ] {
+        let timing = answer
+            .header("server-timing")
+            .unwrap_or_else(|| panic!("{answer:?}"));
         for store in ["page_index;dur=", "table;dur="] {
             assert!(timing.contains(store), "{}: {timing}", answer.request);
         }
@@ -319,11 +521,26 @@ async fn an_answer_explains_its_one_query_and_every_answer_times_its_stores() {
 async fn a_change_without_room_in_its_item_is_413_and_changes_nothing() {
     let stores = Stores::start().await;
     let comment = stores.create_numbered(1, data::product(PRODUCT)).await;
-    stores.break_primary_item(&comment.id, "padding", data::text_value("x".repeat(405_000))).await;
+    stores
+        .break_primary_item(
+            &comment.id,
+            "padding",
+            data::text_value("x".repeat(405_000)),
+        )
+        .await;
     let api = Served::of(&stores);
-    let answer = api.http.patch(comment.id.as_str(), &json!({ "body": "x".repeat(9_000) })).await;
-    assert_eq!((answer.status, &answer.problem()["type"]), (413, &json!("urn:pagemark:problem:no-room-in-item")));
-    assert_eq!(stores.table.comment(&comment.id).await.unwrap(), Some(comment));
+    let answer = api
+        .http
+        .patch(comment.id.as_str(), &json!({ "body": "x".repeat(9_000) }))
+        .await;
+    assert_eq!(
+        (answer.status, &answer.problem()["type"]),
+        (413, &json!("urn:pagemark:problem:no-room-in-item"))
+    );
+    assert_eq!(
+        stores.table.comment(&comment.id).await.unwrap(),
+        Some(comment)
+    );
     api.finish().await;
     stores.stop().await;
 }
@@ -331,10 +548,19 @@ async fn a_change_without_room_in_its_item_is_413_and_changes_nothing() {
 #[tokio::test]
 async fn a_full_disk_is_not_ready_while_pages_are_served() {
     let stores = Stores::start_ready().await;
-    let settings = ApiSettings { disk_is_full: std::sync::Arc::new(true.into()), ..ApiSettings::default() };
+    let settings = ApiSettings {
+        disk_is_full: std::sync::Arc::new(true.into()),
+        ..ApiSettings::default()
+    };
     let api = Served::with(&stores, settings);
     let health = api.http.get("/readyz").await.expect(503);
-    assert_eq!((&health["status"], &health["table"]["state"]), (&json!("degraded"), &json!("full")));
-    api.http.get("/api/v1/products/a%2Fb/comments").await.expect(200);
+    assert_eq!(
+        (&health["status"], &health["table"]["state"]),
+        (&json!("degraded"), &json!("full"))
+    );
+    api.http
+        .get("/api/v1/products/a%2Fb/comments")
+        .await
+        .expect(200);
     api.finish_with(stores).await;
 }

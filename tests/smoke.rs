@@ -1,5 +1,6 @@
-//! `scripts/smoke.sh` and documented commands, run with AWS's own command line. AWS is a simulation; stores and processes
-//! are real ones on this machine. The tests show what a smoke refuses, what it does, and that it deletes everything.
+//! `scripts/smoke.sh` and documented commands, run with AWS's own command line. AWS is a
+//! simulation; stores and processes are real ones on this machine. The tests show what a smoke
+//! refuses, what it does, and that it deletes everything.
 
 use std::process::Output;
 
@@ -26,12 +27,26 @@ use crate::fixture::{
 
 fn start_mappings(stores: &Stores) -> Mappings {
     let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
-    let fan_out = handler(writer, async |writer, event, deadline| writer.handle(&event, deadline).await.response);
+    let fan_out = handler(writer, async |writer, event, deadline| {
+        writer.handle(&event, deadline).await.response
+    });
     let indexer = PageIndexer::new(stores.index.clone(), stores.quarantine());
-    let indexing = handler(indexer, async |indexer, event, deadline| indexer.handle(&event, deadline).await.response);
+    let indexing = handler(indexer, async |indexer, event, deadline| {
+        indexer.handle(&event, deadline).await.response
+    });
     let mut mappings = Mappings::default();
-    mappings.start(stores, stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out);
-    mappings.start(stores, page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, indexing);
+    mappings.start(
+        stores,
+        stream_writer::FUNCTION,
+        MappingSettings::STREAM_WRITER,
+        fan_out,
+    );
+    mappings.start(
+        stores,
+        page_indexer::FUNCTION,
+        MappingSettings::PAGE_INDEXER,
+        indexing,
+    );
     mappings
 }
 
@@ -43,19 +58,41 @@ struct Aws {
 
 impl Aws {
     async fn start() -> Self {
-        Self { simulation: S3::start().await, folder: tempfile::tempdir().unwrap() }
+        Self {
+            simulation: S3::start().await,
+            folder: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// Runs commands of a shell in the project's folder.
     async fn sh(&self, script: &str, variables: Variables) -> Output {
         let aws = tool("aws-cli/bin/aws", "python-tools");
-        let path = format!("{}:{}", aws.parent().unwrap().display(), std::env::var("PATH").unwrap());
+        let path = format!(
+            "{}:{}",
+            aws.parent().unwrap().display(),
+            std::env::var("PATH").unwrap()
+        );
         let mut shell = Command::new("sh");
-        shell.args(["-euc", script]).current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-        shell.env("PATH", path).env("AWS_ENDPOINT_URL", &self.simulation.url).env("AWS_EC2_METADATA_DISABLED", "true");
-        shell.envs([("AWS_REGION", "us-east-1"), ("AWS_DEFAULT_REGION", "us-east-1"), ("AWS_PAGER", "")]);
-        shell.envs([("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")]);
-        shell.env("CARGO_TARGET_DIR", self.folder.path()).env("SMOKE_CONFIRM", "yes").envs(variables);
+        shell
+            .args(["-euc", script])
+            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+        shell
+            .env("PATH", path)
+            .env("AWS_ENDPOINT_URL", &self.simulation.url)
+            .env("AWS_EC2_METADATA_DISABLED", "true");
+        shell.envs([
+            ("AWS_REGION", "us-east-1"),
+            ("AWS_DEFAULT_REGION", "us-east-1"),
+            ("AWS_PAGER", ""),
+        ]);
+        shell.envs([
+            ("AWS_ACCESS_KEY_ID", "none"),
+            ("AWS_SECRET_ACCESS_KEY", "none"),
+        ]);
+        shell
+            .env("CARGO_TARGET_DIR", self.folder.path())
+            .env("SMOKE_CONFIRM", "yes")
+            .envs(variables);
         shell.kill_on_drop(true).output().await.unwrap()
     }
 
@@ -68,7 +105,10 @@ impl Aws {
         let mut command = python::command("python");
         command.args(["-c", program, &self.simulation.url]);
         command.env("AWS_DEFAULT_REGION", "us-east-1");
-        command.envs([("AWS_ACCESS_KEY_ID", "none"), ("AWS_SECRET_ACCESS_KEY", "none")]);
+        command.envs([
+            ("AWS_ACCESS_KEY_ID", "none"),
+            ("AWS_SECRET_ACCESS_KEY", "none"),
+        ]);
         run_tool(command, "").await
     }
 
@@ -77,7 +117,9 @@ impl Aws {
             "Resources": {"QuarantineBucket": {"Type": "AWS::S3::Bucket", "DeletionPolicy": "Retain"}},
             "Outputs": {"TableName": {"Value": table}, "LoadBalancerName": {"Value": balancer}},
         });
-        let make = format!("aws cloudformation create-stack --stack-name smoke-1 --template-body '{template}' {tags}");
+        let make = format!(
+            "aws cloudformation create-stack --stack-name smoke-1 --template-body '{template}' {tags}"
+        );
         self.done(&make).await;
     }
 }
@@ -89,7 +131,8 @@ const TAG: &str = "--tags Key=pagemark:smoke,Value=smoke-1";
 /// What a script printed. Its exit code must be this one.
 #[track_caller]
 fn text(output: &Output, code: i32) -> String {
-    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let [out, err] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     assert_eq!(output.status.code(), Some(code), "{err}\n{out}");
     if code == 0 { out } else { err }
 }
@@ -107,10 +150,19 @@ async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
     variables.extend([
         ("AWS_ENDPOINT_URL_DYNAMODB", stores.engine_url()),
         ("SMOKE_URL", api.http.base().to_owned()),
-        ("SMOKE_REPAIR", binary("repair-job").await.display().to_string()),
+        (
+            "SMOKE_REPAIR",
+            binary("repair-job").await.display().to_string(),
+        ),
         ("SMOKE_COMMENTS", "30".to_owned()),
     ]);
-    let steps = async |steps: &str| aws.sh(&format!("scripts/smoke.sh smoke-1 {steps}"), variables.clone()).await;
+    let steps = async |steps: &str| {
+        aws.sh(
+            &format!("scripts/smoke.sh smoke-1 {steps}"),
+            variables.clone(),
+        )
+        .await
+    };
     let printed = text(&steps("confirm filled compared repaired").await, 0);
     assert!(printed.contains("an hour costs $0.14"), "{printed}");
     let posted = std::fs::read_to_string(work.join("comments.jsonl")).unwrap();
@@ -121,17 +173,24 @@ async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
     std::fs::remove_file(work.join("done-compared")).unwrap();
     let again = text(&steps("confirm filled compared repaired").await, 0);
     assert!(!again.contains("an hour costs"), "{again}");
-    assert_eq!(std::fs::read_to_string(work.join("comments.jsonl")).unwrap(), posted);
+    assert_eq!(
+        std::fs::read_to_string(work.join("comments.jsonl")).unwrap(),
+        posted
+    );
 
     // It does not touch comments of others.
-    stores.create_numbered(0, ProductId::parse("of-others").unwrap()).await;
-    assert!(text(&steps("clean").await, 3).contains("has 1 comments that this script has not posted"));
+    stores
+        .create_numbered(0, ProductId::parse("of-others").unwrap())
+        .await;
+    assert!(
+        text(&steps("clean").await, 3).contains("has 1 comments that this script has not posted")
+    );
     mappings.finish(INVOCATION).await;
     stores.finish().await;
 }
 
-/// What a run leaves that was interrupted at its end, beside things of others. In Python, which is quicker than a
-/// command line for each.
+/// What a run leaves that was interrupted at its end, beside things of others. In Python, which is
+/// quicker than a command line for each.
 const LEFT: &str = r#"
 import boto3, sys
 of = lambda service: boto3.client(service, endpoint_url=sys.argv[1])
@@ -176,7 +235,14 @@ async fn the_smoke_deletes_everything_that_it_has_made_and_nothing_else() {
     aws.done("scripts/smoke.sh smoke-1 clean").await;
     let left = aws.python(SHOW).await;
     let left: Vec<&str> = left.split_whitespace().collect();
-    assert_eq!(left, ["pagemark", crate::fixture::s3::BUCKET, "comments.example.com"]);
+    assert_eq!(
+        left,
+        [
+            "pagemark",
+            crate::fixture::s3::BUCKET,
+            "comments.example.com"
+        ]
+    );
     assert!(!aws.folder.path().join("smoke/smoke-1").exists());
 }
 
@@ -190,7 +256,12 @@ async fn the_documented_commands_of_a_restore_make_a_table_that_a_stack_can_use(
     let aws = Aws::start().await;
     let commands = block("docs/operate.md", "sh", "TABLE=pagemark-restored");
     // The documented `deploy` changes a stack. Here it shows what it would set.
-    let script = [CREATE_TABLE, "deploy() { echo \"deploy $*\"; }\nexec 3>&1 >/dev/null\n", &commands].concat();
+    let script = [
+        CREATE_TABLE,
+        "deploy() { echo \"deploy $*\"; }\nexec 3>&1 >/dev/null\n",
+        &commands,
+    ]
+    .concat();
     let script = script.replace("deploy Table", "deploy >&3 Table");
     let deployed = aws.done(&script).await;
     let describe = "aws dynamodb describe-table --table-name pagemark-restored --query Table";
@@ -200,10 +271,16 @@ async fn the_documented_commands_of_a_restore_make_a_table_that_a_stack_can_use(
         deployed.trim(),
         format!("deploy TableName=pagemark-restored RollBackOnAlarm=no TableStreamArn={stream}")
     );
-    assert_eq!(table["StreamSpecification"]["StreamViewType"], "NEW_AND_OLD_IMAGES");
+    assert_eq!(
+        table["StreamSpecification"]["StreamViewType"],
+        "NEW_AND_OLD_IMAGES"
+    );
     assert_eq!(table["DeletionProtectionEnabled"], true);
     let more = "aws dynamodb describe-time-to-live --table-name pagemark-restored --output text
         aws dynamodb describe-continuous-backups --table-name pagemark-restored --output text";
     let more = aws.done(more).await;
-    assert!(more.contains("expires_at") && more.contains("ENABLED"), "{more}");
+    assert!(
+        more.contains("expires_at") && more.contains("ENABLED"),
+        "{more}"
+    );
 }

@@ -14,13 +14,24 @@ use crate::fixture::{
 };
 
 fn new_comment(id: &str, rating: u64) -> NewComment {
-    let text = CommentText { author: Some("Ann".to_owned()), ..data::body("Fine.") };
-    NewComment { text, ..data::new_comment(id, &data::product(PRODUCT), "en", rating) }
+    let text = CommentText {
+        author: Some("Ann".to_owned()),
+        ..data::body("Fine.")
+    };
+    NewComment {
+        text,
+        ..data::new_comment(id, &data::product(PRODUCT), "en", rating)
+    }
 }
 
 impl Stores {
     async fn create(&self, id: &str, rating: u64) -> Comment {
-        match self.table.create_comment(new_comment(id, rating), None).await.unwrap() {
+        match self
+            .table
+            .create_comment(new_comment(id, rating), None)
+            .await
+            .unwrap()
+        {
             Created::New(comment) => comment,
             Created::Before(comment) => panic!("{comment:?} already exists"),
         }
@@ -29,7 +40,11 @@ impl Stores {
     /// The journal of a comment, in the order of its revisions.
     async fn journal_of(&self, id: &CommentId) -> Vec<JournalEntry> {
         let entries = journal(&self.table).await;
-        entries.into_iter().filter(|entry| entry.id == *id).sorted_by_key(|entry| entry.revision).collect()
+        entries
+            .into_iter()
+            .filter(|entry| entry.id == *id)
+            .sorted_by_key(|entry| entry.revision)
+            .collect()
     }
 }
 
@@ -43,30 +58,68 @@ async fn with_comment(rating: u64) -> (Stores, Comment) {
 async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after() {
     let (stores, created) = with_comment(4).await;
     let id = created.id.clone();
-    let patched = stores.table.patch_comment(&id, |_| true, &rate(5)).await.unwrap();
+    let patched = stores
+        .table
+        .patch_comment(&id, |_| true, &rate(5))
+        .await
+        .unwrap();
     stores.table.delete_comment(&id, |_| true).await.unwrap();
 
     let journal = stores.journal_of(&id).await;
     let before_and_after = |entry: &JournalEntry| (entry.before.clone(), entry.after.clone());
     let (four, five) = (Some(created.placement()), Some(patched.placement()));
     let states = journal.iter().map(before_and_after).collect_vec();
-    assert_eq!(states, [(None, four.clone()), (four, five.clone()), (five, None)]);
-    assert_eq!([journal[0].revision, journal[1].revision], [created.revision, patched.revision]);
-    assert!(journal.iter().map(|entry| entry.revision).tuple_windows().all(|(a, b)| a < b));
+    assert_eq!(
+        states,
+        [(None, four.clone()), (four, five.clone()), (five, None)]
+    );
+    assert_eq!(
+        [journal[0].revision, journal[1].revision],
+        [created.revision, patched.revision]
+    );
+    assert!(
+        journal
+            .iter()
+            .map(|entry| entry.revision)
+            .tuple_windows()
+            .all(|(a, b)| a < b)
+    );
     stores.finish().await;
 }
 
 #[tokio::test]
 async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing() {
     let (stores, created) = with_comment(4).await;
-    let patch = CommentPatch { author: Some(None), title: Some(Some("Hm".to_owned())), ..CommentPatch::default() };
-    let patched = stores.table.patch_comment(&created.id, |_| true, &patch).await.unwrap();
+    let patch = CommentPatch {
+        author: Some(None),
+        title: Some(Some("Hm".to_owned())),
+        ..CommentPatch::default()
+    };
+    let patched = stores
+        .table
+        .patch_comment(&created.id, |_| true, &patch)
+        .await
+        .unwrap();
     let text = CommentText::new(Some("Hm".to_owned()), "Fine.".to_owned(), None).unwrap();
-    assert_eq!(patched, Comment { text, revision: patched.revision, ..created.clone() });
+    assert_eq!(
+        patched,
+        Comment {
+            text,
+            revision: patched.revision,
+            ..created.clone()
+        }
+    );
     assert!(patched.revision > created.revision);
-    assert_eq!(stores.table.comment(&created.id).await.unwrap(), Some(patched.clone()));
+    assert_eq!(
+        stores.table.comment(&created.id).await.unwrap(),
+        Some(patched.clone())
+    );
 
-    let again = stores.table.patch_comment(&created.id, |now| now.revision == patched.revision, &patch).await.unwrap();
+    let again = stores
+        .table
+        .patch_comment(&created.id, |now| now.revision == patched.revision, &patch)
+        .await
+        .unwrap();
     assert_eq!(again, patched);
     assert_eq!(stores.journal_of(&created.id).await.len(), 2);
     stores.finish().await;
@@ -75,10 +128,19 @@ async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing
 #[tokio::test]
 async fn an_id_is_created_once() {
     let stores = Stores::start().await;
-    let creates = join_all((0..8).map(|rating| stores.table.create_comment(new_comment("c1", 1 + rating % 5), None)));
+    let creates = join_all((0..8).map(|rating| {
+        stores
+            .table
+            .create_comment(new_comment("c1", 1 + rating % 5), None)
+    }));
     let (created, refused): (Vec<_>, Vec<_>) = creates.await.into_iter().partition_result();
     assert_eq!(created.len(), 1, "{refused:?}");
-    assert!(refused.iter().all(|error| matches!(error, WriteError::AlreadyExists)), "{refused:?}");
+    assert!(
+        refused
+            .iter()
+            .all(|error| matches!(error, WriteError::AlreadyExists)),
+        "{refused:?}"
+    );
     assert_eq!(stores.journal_of(&data::comment_id("c1")).await.len(), 1);
     stores.finish().await;
 }
@@ -90,31 +152,83 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
     let changes = (0..WRITERS).map(async |number| {
         let patch = match number {
             0 => rate(5),
-            1 => CommentPatch { language: Some(data::language("ko")), ..CommentPatch::default() },
-            2 => CommentPatch { title: Some(Some("Title".to_owned())), ..CommentPatch::default() },
-            3 => CommentPatch { author: Some(Some("Bob".to_owned())), ..CommentPatch::default() },
-            4 => CommentPatch { status: Some(Status::Hidden), ..CommentPatch::default() },
-            _ => CommentPatch { body: Some(format!("Body {number}")), ..CommentPatch::default() },
+            1 => CommentPatch {
+                language: Some(data::language("ko")),
+                ..CommentPatch::default()
+            },
+            2 => CommentPatch {
+                title: Some(Some("Title".to_owned())),
+                ..CommentPatch::default()
+            },
+            3 => CommentPatch {
+                author: Some(Some("Bob".to_owned())),
+                ..CommentPatch::default()
+            },
+            4 => CommentPatch {
+                status: Some(Status::Hidden),
+                ..CommentPatch::default()
+            },
+            _ => CommentPatch {
+                body: Some(format!("Body {number}")),
+                ..CommentPatch::default()
+            },
         };
-        stores.table.patch_comment(&created.id, |_| true, &patch).await.unwrap().revision
+        stores
+            .table
+            .patch_comment(&created.id, |_| true, &patch)
+            .await
+            .unwrap()
+            .revision
     });
     let revisions: BTreeSet<Revision> = join_all(changes).await.into_iter().collect();
     assert_eq!(revisions.len(), WRITERS);
     let comment = stores.table.comment(&created.id).await.unwrap().unwrap();
-    let text = CommentText::new(Some("Title".to_owned()), comment.text.body.clone(), Some("Bob".to_owned())).unwrap();
-    assert_eq!((comment.rating.get(), comment.language.as_str(), comment.status), (5, "ko", Status::Hidden));
+    let text = CommentText::new(
+        Some("Title".to_owned()),
+        comment.text.body.clone(),
+        Some("Bob".to_owned()),
+    )
+    .unwrap();
+    assert_eq!(
+        (
+            comment.rating.get(),
+            comment.language.as_str(),
+            comment.status
+        ),
+        (5, "ko", Status::Hidden)
+    );
     assert_eq!(comment.text, text);
     assert_eq!(Some(&comment.revision), revisions.last());
     // In the journal, each change continues from the one before.
     let journal = stores.journal_of(&created.id).await;
-    assert_eq!(journal.iter().skip(1).map(|entry| entry.revision).collect::<BTreeSet<_>>(), revisions);
-    assert!(journal.iter().tuple_windows().all(|(a, b)| a.after == b.before), "{journal:?}");
+    assert_eq!(
+        journal
+            .iter()
+            .skip(1)
+            .map(|entry| entry.revision)
+            .collect::<BTreeSet<_>>(),
+        revisions
+    );
+    assert!(
+        journal
+            .iter()
+            .tuple_windows()
+            .all(|(a, b)| a.after == b.before),
+        "{journal:?}"
+    );
 
-    let deletions =
-        join_all((0..WRITERS).map(async |_| stores.table.delete_comment(&created.id, |_| true).await)).await;
+    let deletions = join_all(
+        (0..WRITERS).map(async |_| stores.table.delete_comment(&created.id, |_| true).await),
+    )
+    .await;
     let (done, refused): (Vec<_>, Vec<_>) = deletions.into_iter().partition_result();
     assert_eq!(done.len(), 1, "{refused:?}");
-    assert!(refused.iter().all(|error| matches!(error, WriteError::NotFound)), "{refused:?}");
+    assert!(
+        refused
+            .iter()
+            .all(|error| matches!(error, WriteError::NotFound)),
+        "{refused:?}"
+    );
     stores.finish().await;
 }
 
@@ -139,17 +253,40 @@ async fn comments_of_a_page_are_read_at_once_however_many_and_large_they_are() {
     // More keys than a call takes. The first 45 items are more than the 16 MB of an answer.
     let mut comments = stores.create_all(0..120, |_| data::product(PRODUCT)).await;
     for comment in &comments[..45] {
-        stores.break_primary_item(&comment.id, "padding", data::text_value("x".repeat(390_000))).await;
+        stores
+            .break_primary_item(
+                &comment.id,
+                "padding",
+                data::text_value("x".repeat(390_000)),
+            )
+            .await;
     }
-    stores.break_primary_item(&comments[50].id, "language", data::text_value("?")).await;
-    let elsewhere = stores.create_numbered(500, data::product("elsewhere")).await;
+    stores
+        .break_primary_item(&comments[50].id, "language", data::text_value("?"))
+        .await;
+    let elsewhere = stores
+        .create_numbered(500, data::product("elsewhere"))
+        .await;
     let others = [elsewhere.id, data::comment_id("absent")];
-    let ids = comments.iter().map(|comment| comment.id.clone()).chain(others).collect_vec();
-    let mut read = stores.table.comments_in(&data::product(PRODUCT), &ids).await.unwrap();
+    let ids = comments
+        .iter()
+        .map(|comment| comment.id.clone())
+        .chain(others)
+        .collect_vec();
+    let mut read = stores
+        .table
+        .comments_in(&data::product(PRODUCT), &ids)
+        .await
+        .unwrap();
     assert_eq!(read.split_off(120), [None, None]);
     comments.remove(50);
     let problem = read.remove(50).unwrap().unwrap_err().to_string();
     assert!(problem.contains("attribute language"), "{problem}");
-    assert_eq!(read.into_iter().map(|comment| comment.unwrap().unwrap()).collect_vec(), comments);
+    assert_eq!(
+        read.into_iter()
+            .map(|comment| comment.unwrap().unwrap())
+            .collect_vec(),
+        comments
+    );
     stores.stop().await;
 }

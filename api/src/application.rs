@@ -23,8 +23,8 @@ use crate::{
     settings::{ApiSettings, Settings},
 };
 
-/// How long requests under way may take to finish after a stop, in seconds. A request may take as long, and containers
-/// are killed after 30 s.
+/// How long requests under way may take to finish after a stop, in seconds. A request may take as
+/// long, and containers are killed after 30 s.
 const STOP_GRACE_SECONDS: u64 = 26;
 
 /// How long checks under way may take to finish after that: less than the rest of the 30 s.
@@ -63,24 +63,38 @@ pub struct Application {
 }
 
 impl Application {
-    /// Creates the clients of the stores, and binds. It sends nothing to a store yet, so the service starts while they
-    /// are down.
+    /// Creates the clients of the stores, and binds. It sends nothing to a store yet, so the
+    /// service starts while they are down.
     pub async fn build(settings: Settings) -> Result<Self, StartError> {
-        let Settings { table, comment_blob, page_index, api } = settings;
+        let Settings {
+            table,
+            comment_blob,
+            page_index,
+            api,
+        } = settings;
         if api.cursor_keys.is_empty() {
-            tracing::warn!("PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here");
+            tracing::warn!(
+                "PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here"
+            );
         }
         let index = redis_index::connect(&page_index)?;
-        let table = TableConfig { comment_blob: comment_blob.comment_blob, ..table.config() };
+        let table = TableConfig {
+            comment_blob: comment_blob.comment_blob,
+            ..table.config()
+        };
         Self::with_stores(Table::connect(&table).await, index, api)
     }
 
-    /// Binds, with clients of the stores that the caller made. They should be for this service only: their connections
-    /// live on the service's threads, and end with them.
+    /// Binds, with clients of the stores that the caller made. They should be for this service
+    /// only: their connections live on the service's threads, and end with them.
     ///
     /// # Errors
     /// The address is in use, or cannot be listened at. Or the site's folder cannot be used.
-    pub fn with_stores(table: Table, index: PageIndex, settings: ApiSettings) -> Result<Self, StartError> {
+    pub fn with_stores(
+        table: Table,
+        index: PageIndex,
+        settings: ApiSettings,
+    ) -> Result<Self, StartError> {
         let (listener, address) = bind(settings.listen)?;
         let service = Service::new(table, index, settings, address)?;
         let bounds = Bounds {
@@ -92,13 +106,29 @@ impl Application {
             malformed: service.metrics.malformed_requests.clone(),
         };
         let operations = service.settings.operations_listen;
-        let operations = operations.map(|listen| operations_server(listen, service.clone(), &bounds)).transpose()?;
-        let routes = if operations.is_some() { Service::configure } else { Service::configure_all };
+        let operations = operations
+            .map(|listen| operations_server(listen, service.clone(), &bounds))
+            .transpose()?;
+        let routes = if operations.is_some() {
+            Service::configure
+        } else {
+            Service::configure_all
+        };
         let of_threads = service.clone();
-        let server =
-            server::serve(listener, server::threads(), bounds, STOP_GRACE_SECONDS, move || of_threads.app(routes))
-                .map_err(cannot_listen(address))?;
-        Ok(Self { address, server, operations, service })
+        let server = server::serve(
+            listener,
+            server::threads(),
+            bounds,
+            STOP_GRACE_SECONDS,
+            move || of_threads.app(routes),
+        )
+        .map_err(cannot_listen(address))?;
+        Ok(Self {
+            address,
+            server,
+            operations,
+            service,
+        })
     }
 
     /// The address that it listens at, with the port that was chosen.
@@ -110,10 +140,15 @@ impl Application {
         self.operations.as_ref().map(|(address, _)| *address)
     }
 
-    /// Serves until `shutdown` completes, then accepts no more requests and finishes those under way. The caller
-    /// handles the signals that end the process.
+    /// Serves until `shutdown` completes, then accepts no more requests and finishes those under
+    /// way. The caller handles the signals that end the process.
     pub async fn run_until(self, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        let Self { server, operations, service, .. } = self;
+        let Self {
+            server,
+            operations,
+            service,
+            ..
+        } = self;
         let stores = service.stores.clone();
         // Ahead of the first request.
         tokio::spawn(async move { stores.table_id().await });
@@ -133,7 +168,9 @@ impl Application {
             ended
         };
         match &service.settings.metrics_namespace {
-            Some(namespace) => series::print_during(serving, namespace, || service.snapshot()).await,
+            Some(namespace) => {
+                series::print_during(serving, namespace, || service.snapshot()).await
+            }
             None => serving.await,
         }
     }
@@ -145,7 +182,15 @@ pub fn in_process(
     index: PageIndex,
     settings: ApiSettings,
 ) -> Result<
-    App<impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()>>,
+    App<
+        impl ServiceFactory<
+            ServiceRequest,
+            Config = (),
+            Response = ServiceResponse,
+            Error = Error,
+            InitError = (),
+        >,
+    >,
     LookError,
 > {
     let address = settings.listen;
@@ -159,10 +204,14 @@ fn operations_server(
 ) -> Result<(SocketAddr, Server), StartError> {
     let (listener, address) = bind(listen)?;
     let (keep_alive, connections_max) = (OPERATIONS_KEEP_ALIVE, OPERATIONS_CONNECTIONS_MAX);
-    let bounds = Bounds { keep_alive, connections_max, ..bounds.clone() };
+    let bounds = Bounds {
+        keep_alive,
+        connections_max,
+        ..bounds.clone()
+    };
     let app = move || service.app(|_, config| ops::configure(config));
-    let server =
-        server::serve(listener, 1, bounds, OPERATIONS_STOP_GRACE_SECONDS, app).map_err(cannot_listen(address))?;
+    let server = server::serve(listener, 1, bounds, OPERATIONS_STOP_GRACE_SECONDS, app)
+        .map_err(cannot_listen(address))?;
     Ok((address, server))
 }
 

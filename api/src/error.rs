@@ -1,7 +1,7 @@
 //! Every error of the service, and the only place that knows HTTP statuses.
 //!
-//! Programs get `application/problem+json` (RFC 9457), people a small page (`html::error_page`); both from the same
-//! [`ApiError`].
+//! Programs get `application/problem+json` (RFC 9457), people a small page (`html::error_page`);
+//! both from the same [`ApiError`].
 
 use std::borrow::Cow;
 
@@ -21,7 +21,8 @@ use crate::{
     secrets::Scope,
 };
 
-/// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes some time.
+/// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes
+/// some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
 
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
@@ -29,7 +30,10 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 #[derive(Debug, Error)]
 pub(crate) enum ApiError {
     #[error("{field}: {problem}")]
-    Invalid { field: Cow<'static, str>, problem: String },
+    Invalid {
+        field: Cow<'static, str>,
+        problem: String,
+    },
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
     #[error("The body is larger than {} KiB.", BODY_MAX_BYTES / 1024)]
@@ -57,7 +61,9 @@ pub(crate) enum ApiError {
     NoSuchComment,
     #[error("There is no such product.")]
     NoSuchProduct,
-    #[error("The comment exists, but this filter does not match it: its language is {language}, its rating {rating}.")]
+    #[error(
+        "The comment exists, but this filter does not match it: its language is {language}, its rating {rating}."
+    )]
     FilterDoesNotMatch { language: String, rating: u8 },
     #[error("Page {page} lies past the end: the last is page {total_pages}.")]
     PastTheEnd { page: u64, total_pages: u64 },
@@ -77,14 +83,16 @@ pub(crate) enum ApiError {
         "Too many requests changed this at the same time, and others were faster. Nothing was written. Try again later."
     )]
     Contended,
-    #[error("Page numbers and totals are temporarily unavailable, so this cannot be answered now. Try again later.")]
+    #[error(
+        "Page numbers and totals are temporarily unavailable, so this cannot be answered now. Try again later."
+    )]
     IndexUnavailable,
     #[error(
         "Comments of this listing are still being put into its pages, and this page may show some. Try again in a moment."
     )]
     NotYetListed,
-    /// Readers are asked to try later even if the table refuses every such call until a person grants a permission or
-    /// changes a setting.
+    /// Readers are asked to try later even if the table refuses every such call until a person
+    /// grants a permission or changes a setting.
     #[error("The comments are temporarily out of reach. Try again later.")]
     TableUnavailable(#[source] StoreError),
     #[error("Too many requests are under way. Try again later.")]
@@ -97,7 +105,10 @@ pub(crate) enum ApiError {
 
 impl ApiError {
     pub(crate) fn invalid(field: impl Into<Cow<'static, str>>, problem: impl Into<String>) -> Self {
-        Self::Invalid { field: shortened(field.into()), problem: problem.into() }
+        Self::Invalid {
+            field: shortened(field.into()),
+            problem: problem.into(),
+        }
     }
 
     pub(crate) fn internal(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -112,17 +123,23 @@ impl ApiError {
             Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
             Self::NoRoomInItem { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "no-room-in-item"),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
-            Self::UnsupportedMediaType { .. } => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type"),
+            Self::UnsupportedMediaType { .. } => {
+                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type")
+            }
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
             Self::ScopeOff(Scope::ModerateComments) => (StatusCode::FORBIDDEN, "moderation-off"),
-            Self::ScopeOff(Scope::WriteComments | Scope::WriteProducts) => (StatusCode::FORBIDDEN, "writes-off"),
+            Self::ScopeOff(Scope::WriteComments | Scope::WriteProducts) => {
+                (StatusCode::FORBIDDEN, "writes-off")
+            }
             Self::NotAllowed(_) => (StatusCode::FORBIDDEN, "not-allowed"),
             Self::NoRoute => (StatusCode::NOT_FOUND, "no-such-address"),
             Self::MethodNotAllowed { .. } => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
             Self::NoSuchComment => (StatusCode::NOT_FOUND, "no-such-comment"),
             Self::NoSuchProduct => (StatusCode::NOT_FOUND, "no-such-product"),
             Self::FilterDoesNotMatch { .. } => (StatusCode::NOT_FOUND, "filter-does-not-match"),
-            Self::PastTheEnd { .. } | Self::PastTheArchive { .. } => (StatusCode::NOT_FOUND, "past-the-end"),
+            Self::PastTheEnd { .. } | Self::PastTheArchive { .. } => {
+                (StatusCode::NOT_FOUND, "past-the-end")
+            }
             Self::IdempotencyMismatch => (StatusCode::UNPROCESSABLE_ENTITY, "idempotency-mismatch"),
             Self::RevisionMismatch { .. } | Self::PreconditionFailed { .. } => {
                 (StatusCode::PRECONDITION_FAILED, "revision-mismatch")
@@ -138,15 +155,18 @@ impl ApiError {
         }
     }
 
-    /// Logs an error for the operator once: when the answer is made. The index watch logs why the index is unavailable,
-    /// and refused requests are counted. All other errors concern only the client.
+    /// Logs an error for the operator once: when the answer is made. The index watch logs why the
+    /// index is unavailable, and refused requests are counted. All other errors concern only the
+    /// client.
     fn log(&self) {
         if let Self::Internal(error) = self {
             tracing::error!(error = &**error, "a request failed");
         } else if let Self::TableUnavailable(error) = self {
             match error.remedy() {
                 Remedy::CallOperator => tracing::error!(%error, "the table refuses"),
-                Remedy::TryAgain | Remedy::Quarantine => tracing::warn!(%error, "the table is unavailable"),
+                Remedy::TryAgain | Remedy::Quarantine => {
+                    tracing::warn!(%error, "the table is unavailable")
+                }
             }
         } else if let Self::TimedOut = self {
             tracing::warn!("a request took too long");
@@ -175,12 +195,15 @@ impl ApiError {
         }
         if let Self::RevisionMismatch { current }
         | Self::RevisionExcluded { current }
-        | Self::PreconditionFailed { current: Some(current) } = self
+        | Self::PreconditionFailed {
+            current: Some(current),
+        } = self
         {
             answer.insert_header((header::ETAG, strong_tag(*current)));
         }
         answer.insert_header((header::CACHE_CONTROL, "no-store"));
-        // Repeated here, because the layers around the handlers do not see an answer from a layer outside them.
+        // Repeated here, because the layers around the handlers do not see an answer from a layer
+        // outside them.
         answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
         answer
     }
@@ -201,7 +224,9 @@ fn end_of_numbers(page: u64, archived: u64) -> String {
 fn precondition_failed(current: Option<Revision>) -> String {
     match current {
         Some(current) => {
-            format!("The record of this product is at revision {current}, which If-Match or If-None-Match excludes.")
+            format!(
+                "The record of this product is at revision {current}, which If-Match or If-None-Match excludes."
+            )
         }
         None => "This product has no record yet, so it is at no revision in If-Match.".to_owned(),
     }
@@ -254,14 +279,20 @@ impl ResponseError for ApiError {
             title: status.canonical_reason().unwrap_or_default(),
             status: status.as_u16(),
             detail: self.to_string(),
-            field: if let Self::Invalid { field, .. } = self { Some(field) } else { None },
+            field: if let Self::Invalid { field, .. } = self {
+                Some(field)
+            } else {
+                None
+            },
             scope: if let Self::ScopeOff(scope) | Self::NotAllowed(scope) = self {
                 Some(scope.to_string())
             } else {
                 None
             },
         };
-        self.answer().insert_header((header::CONTENT_TYPE, PROBLEM_JSON)).json(problem)
+        self.answer()
+            .insert_header((header::CONTENT_TYPE, PROBLEM_JSON))
+            .json(problem)
     }
 }
 

@@ -14,13 +14,14 @@
 //! | `ops` | health, metrics, access logs |
 //! | [`links`], `error` | every URL that the service gives out; all errors and their HTTP statuses |
 //!
-//! **Invariant:** a part that is down never causes a 404. If a store does not answer, or the index is not ready,
-//! everything that needs it is 503.
+//! **Invariant:** a part that is down never causes a 404. If a store does not answer, or the index
+//! is not ready, everything that needs it is 503.
 //!
 //! **Invariant:** every request is answered, also when a handler panics (`http::load`).
 //!
 //! **Invariant:** nothing waits or grows without bound: requests (`http::load`), bodies
-//! (`http::body`), the memory of answers (`http::answer_memory`), and every wait on a connection (`http::connection`).
+//! (`http::body`), the memory of answers (`http::answer_memory`), and every wait on a connection
+//! (`http::connection`).
 
 mod application;
 mod error;

@@ -1,11 +1,14 @@
-//! Builds every URL that the service gives out. All begin at the root of the site. Templates put the path of the
-//! public URL in front of those in pages, `http::base_path` of those in redirects, and `ListingUrls` does so itself. Where a
-//! URL must be absolute, `site::PublicUrl` is put in front.
+//! Builds every URL that the service gives out. All begin at the root of the site. Templates put
+//! the path of the public URL in front of those in pages, `http::base_path` of those in redirects,
+//! and `ListingUrls` does so itself. Where a URL must be absolute, `site::PublicUrl` is put in
+//! front.
 //!
-//! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters (RFC 3986 section
-//! 2.3), so that no client, proxy or crawler reads a separator into it.
+//! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters
+//! (RFC 3986 section 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{ANY, AuthorId, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp};
+use model::{
+    ANY, AuthorId, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::read::ListingQuery;
@@ -13,7 +16,11 @@ use crate::read::ListingQuery;
 pub(crate) const STABLE: &str = "stable";
 
 /// Everything but unreserved characters.
-const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const RESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, &RESERVED)
@@ -37,7 +44,8 @@ pub(crate) struct ListingUrls<'listing> {
     pub(crate) listing: &'listing ListingQuery,
     pub(crate) as_of: Option<Timestamp>,
     pub(crate) is_stable: bool,
-    /// The path of the site's root, empty or such as `/reviews`. Nothing later adds it to a JSON text.
+    /// The path of the site's root, empty or such as `/reviews`. Nothing later adds it to a JSON
+    /// text.
     pub(crate) base_path: &'listing str,
 }
 
@@ -45,7 +53,14 @@ impl ListingUrls<'_> {
     /// The page of this number; `None` for the front page of stable numbering.
     pub(crate) fn page(&self, number: Option<u64>) -> String {
         let as_of = self.as_of.map(|as_of| ("as_of", as_of.to_string()));
-        self.with(number, if self.is_stable { Some(("numbering", STABLE.to_owned())) } else { as_of })
+        self.with(
+            number,
+            if self.is_stable {
+                Some(("numbering", STABLE.to_owned()))
+            } else {
+                as_of
+            },
+        )
     }
 
     pub(crate) fn cursor(&self, cursor: &str) -> String {
@@ -53,31 +68,58 @@ impl ListingUrls<'_> {
     }
 
     fn with(&self, number: Option<u64>, last: Option<(&'static str, String)>) -> String {
-        let ListingQuery { product, filter, order, page_size } = self.listing;
+        let ListingQuery {
+            product,
+            filter,
+            order,
+            page_size,
+        } = self.listing;
         let mut parameters = Vec::new();
-        parameters.extend(filter.language().map(|language| ("language", language.to_string())));
-        let ratings = filter.ratings().into_iter().flat_map(|ratings| ratings.iter());
+        parameters.extend(
+            filter
+                .language()
+                .map(|language| ("language", language.to_string())),
+        );
+        let ratings = filter
+            .ratings()
+            .into_iter()
+            .flat_map(|ratings| ratings.iter());
         parameters.extend(ratings.map(|rating| ("rating", rating.to_string())));
         parameters.extend(number.map(|number| ("page", number.to_string())));
-        parameters.extend((*page_size != PageSize::default()).then(|| ("page_size", page_size.to_string())));
+        parameters.extend(
+            (*page_size != PageSize::default()).then(|| ("page_size", page_size.to_string())),
+        );
         parameters.extend((*order != Order::default()).then(|| ("order", order.to_string())));
         parameters.extend(last);
-        with_query([self.base_path, &api_comments(product)].concat(), parameters)
+        with_query(
+            [self.base_path, &api_comments(product)].concat(),
+            parameters,
+        )
     }
 }
 
-/// A page of the list of products in the JSON API, below the path of the site's root. The default page size is left out.
+/// A page of the list of products in the JSON API, below the path of the site's root. The default
+/// page size is left out.
 pub(crate) fn api_products(base_path: &str, number: u64, page_size: PageSize) -> String {
     let size = (page_size != PageSize::default()).then(|| ("page_size", page_size.to_string()));
-    with_query(format!("{base_path}/api/v1/products"), [("page", number.to_string())].into_iter().chain(size))
+    with_query(
+        format!("{base_path}/api/v1/products"),
+        [("page", number.to_string())].into_iter().chain(size),
+    )
 }
 
 /// A page of the list of products, for people. The first page has no number.
 pub(crate) fn product_list(number: Option<PageNumber>) -> String {
-    with_query(PRODUCTS.to_owned(), number.map(|number| ("page", number.to_string())))
+    with_query(
+        PRODUCTS.to_owned(),
+        number.map(|number| ("page", number.to_string())),
+    )
 }
 
-fn with_query(mut url: String, parameters: impl IntoIterator<Item = (&'static str, String)>) -> String {
+fn with_query(
+    mut url: String,
+    parameters: impl IntoIterator<Item = (&'static str, String)>,
+) -> String {
     let mut separator = '?';
     for (name, value) in parameters {
         url.push_str(&format!("{separator}{name}={}", encoded(&value)));
@@ -96,14 +138,37 @@ pub fn page(product: &ProductId, filter: &Filter, number: Option<PageNumber>) ->
     ordered_page(product, filter, Order::Newest, number)
 }
 
-/// A page of comments for people; newest first, and a trailing `~` are left out. The first page has no number.
-pub(crate) fn ordered_page(product: &ProductId, filter: &Filter, order: Order, number: Option<PageNumber>) -> String {
-    of_listing("comments", product, filter, order, number.map(|number| ("page", number.to_string())))
+/// A page of comments for people; newest first, and a trailing `~` are left out. The first page has
+/// no number.
+pub(crate) fn ordered_page(
+    product: &ProductId,
+    filter: &Filter,
+    order: Order,
+    number: Option<PageNumber>,
+) -> String {
+    of_listing(
+        "comments",
+        product,
+        filter,
+        order,
+        number.map(|number| ("page", number.to_string())),
+    )
 }
 
 pub(crate) fn page_at_cursor(listing: &ListingQuery, cursor: &str) -> String {
-    let ListingQuery { product, filter, order, .. } = listing;
-    of_listing("comments", product, filter, *order, Some(("cursor", cursor.to_owned())))
+    let ListingQuery {
+        product,
+        filter,
+        order,
+        ..
+    } = listing;
+    of_listing(
+        "comments",
+        product,
+        filter,
+        *order,
+        Some(("cursor", cursor.to_owned())),
+    )
 }
 
 pub(crate) fn feed(product: &ProductId, filter: &Filter) -> String {
@@ -141,16 +206,22 @@ pub(crate) fn sitemap_part(partition: u16, part: usize) -> String {
     format!("/sitemap/{partition}-{part}.xml")
 }
 
-/// The partition and the part in the last part of such a path; only the canonical spelling is accepted.
+/// The partition and the part in the last part of such a path; only the canonical spelling is
+/// accepted.
 pub(crate) fn parse_sitemap_part(file: &str) -> Option<(u16, usize)> {
     let (partition, part) = file.strip_suffix(".xml")?.split_once('-')?;
     let (partition, part) = (partition.parse().ok()?, part.parse().ok()?);
-    sitemap_part(partition, part).ends_with(&format!("/{file}")).then_some((partition, part))
+    sitemap_part(partition, part)
+        .ends_with(&format!("/{file}"))
+        .then_some((partition, part))
 }
 
-/// The value of a header `Link` (RFC 8288). In the targets, every character that could end one is percent-encoded.
+/// The value of a header `Link` (RFC 8288). In the targets, every character that could end one is
+/// percent-encoded.
 pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)>) -> String {
-    let links = links.into_iter().map(|(rel, target)| format!("<{target}>; rel=\"{rel}\""));
+    let links = links
+        .into_iter()
+        .map(|(rel, target)| format!("<{target}>; rel=\"{rel}\""));
     links.collect::<Vec<_>>().join(", ")
 }
 
@@ -190,13 +261,22 @@ mod tests {
     #[test]
     fn products_are_encoded_but_for_unreserved_characters() {
         for (text, segment) in [
-            ("assurance/direct-assurance/auto", "assurance%2Fdirect-assurance%2Fauto"),
+            (
+                "assurance/direct-assurance/auto",
+                "assurance%2Fdirect-assurance%2Fauto",
+            ),
             ("a~b_c.d-e", "a~b_c.d-e"),
             ("#?&=+ %{}\"'<>", "%23%3F%26%3D%2B%20%25%7B%7D%22%27%3C%3E"),
             ("☕", "%E2%98%95"),
         ] {
-            assert_eq!(api_comments(&product(text)), format!("/api/v1/products/{segment}/comments"));
-            assert_eq!(product_page(&product(text)), format!("/product/{segment}/comments"));
+            assert_eq!(
+                api_comments(&product(text)),
+                format!("/api/v1/products/{segment}/comments")
+            );
+            assert_eq!(
+                product_page(&product(text)),
+                format!("/product/{segment}/comments")
+            );
         }
     }
 
@@ -204,18 +284,48 @@ mod tests {
     fn pages_of_a_listing_keep_what_was_asked_for() {
         let filter = filter(Some("en"), Some("1.5"));
         let as_of = Some(Timestamp::parse("2024-02-29T12:00:00Z").unwrap());
-        let listing =
-            ListingQuery { product: product("p"), filter, order: Order::Newest, page_size: PageSize::default() };
-        let plain = ListingUrls { listing: &listing, as_of: None, is_stable: false, base_path: "" };
+        let listing = ListingQuery {
+            product: product("p"),
+            filter,
+            order: Order::Newest,
+            page_size: PageSize::default(),
+        };
+        let plain = ListingUrls {
+            listing: &listing,
+            as_of: None,
+            is_stable: false,
+            base_path: "",
+        };
         let path = "/api/v1/products/p/comments";
-        assert_eq!(plain.page(Some(3)), format!("{path}?language=en&rating=1&rating=5&page=3"));
-        assert_eq!(plain.cursor("AbC-_"), format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_"));
-        let numbered = ListingUrls { is_stable: true, ..plain };
+        assert_eq!(
+            plain.page(Some(3)),
+            format!("{path}?language=en&rating=1&rating=5&page=3")
+        );
+        assert_eq!(
+            plain.cursor("AbC-_"),
+            format!("{path}?language=en&rating=1&rating=5&cursor=AbC-_")
+        );
+        let numbered = ListingUrls {
+            is_stable: true,
+            ..plain
+        };
         let stable = "?language=en&rating=1&rating=5&page=3&numbering=stable";
         assert_eq!(numbered.page(Some(3)), format!("{path}{stable}"));
-        assert_eq!(numbered.page(None), format!("{path}{}", stable.replace("&page=3", "")));
-        let listing = ListingQuery { order: Order::Oldest, page_size: PageSize::new(50).unwrap(), ..listing.clone() };
-        let special = ListingUrls { listing: &listing, as_of, is_stable: false, base_path: "/r" };
+        assert_eq!(
+            numbered.page(None),
+            format!("{path}{}", stable.replace("&page=3", ""))
+        );
+        let listing = ListingQuery {
+            order: Order::Oldest,
+            page_size: PageSize::new(50).unwrap(),
+            ..listing.clone()
+        };
+        let special = ListingUrls {
+            listing: &listing,
+            as_of,
+            is_stable: false,
+            base_path: "/r",
+        };
         assert_eq!(
             special.page(Some(1)),
             format!(
@@ -226,17 +336,36 @@ mod tests {
 
     #[test]
     fn pages_for_people_have_one_url_each() {
-        let url =
-            |language, ratings, number| page(&product("p"), &filter(language, ratings), PageNumber::new(number).ok());
+        let url = |language, ratings, number| {
+            page(
+                &product("p"),
+                &filter(language, ratings),
+                PageNumber::new(number).ok(),
+            )
+        };
         assert_eq!(url(None, None, 0), "/product/p/comments");
         assert_eq!(url(None, None, 1), "/product/p/comments?page=1");
         assert_eq!(url(None, None, 2), "/product/p/comments?page=2");
         assert_eq!(url(Some("en"), None, 0), "/product/p/comments/en");
-        assert_eq!(url(None, Some("1.5"), 7), "/product/p/comments/~/1.5?page=7");
-        assert_eq!(url(Some("pt-BR"), Some("4"), 0), "/product/p/comments/pt-BR/4");
-        assert_eq!(url(Some("en"), Some("1.2.3.4.5"), 0), "/product/p/comments/en");
+        assert_eq!(
+            url(None, Some("1.5"), 7),
+            "/product/p/comments/~/1.5?page=7"
+        );
+        assert_eq!(
+            url(Some("pt-BR"), Some("4"), 0),
+            "/product/p/comments/pt-BR/4"
+        );
+        assert_eq!(
+            url(Some("en"), Some("1.2.3.4.5"), 0),
+            "/product/p/comments/en"
+        );
         let oldest = |number| {
-            ordered_page(&product("p"), &filter(Some("en"), None), Order::Oldest, PageNumber::new(number).ok())
+            ordered_page(
+                &product("p"),
+                &filter(Some("en"), None),
+                Order::Oldest,
+                PageNumber::new(number).ok(),
+            )
         };
         assert_eq!(oldest(0), "/product/p/comments/en?order=oldest");
         assert_eq!(oldest(7), "/product/p/comments/en?order=oldest&page=7");

@@ -1,7 +1,8 @@
-//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/pages.md). It is read once, at the start.
+//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/pages.md). It is read
+//! once, at the start.
 //!
-//! The files are the site's own, so they are trusted. What the content security policy of pages (`html::error_page`)
-//! forbids, browsers leave out.
+//! The files are the site's own, so they are trusted. What the content security policy of pages
+//! (`html::error_page`) forbids, browsers leave out.
 
 use std::{
     fs, io,
@@ -41,7 +42,11 @@ pub struct LookError {
 impl Look {
     /// The site's rules follow ours, so they win.
     fn new(theme: &str, header: String, footer: String) -> Self {
-        let style = if theme.is_empty() { OWN_STYLE.to_owned() } else { [OWN_STYLE, "\n", theme].concat() };
+        let style = if theme.is_empty() {
+            OWN_STYLE.to_owned()
+        } else {
+            [OWN_STYLE, "\n", theme].concat()
+        };
         let sheet = |path, style| Asset::new("text/css; charset=utf-8", path, style);
         Self {
             fragment_style_sheet: sheet("/fragment.css", of_fragment(theme)),
@@ -56,16 +61,30 @@ impl Look {
     /// # Errors
     /// The folder or a file cannot be read, or a file of messages is no Fluent syntax.
     pub(crate) fn read(folder: Option<&Path>) -> Result<(Self, OwnMessages), LookError> {
-        let Some(folder) = folder else { return Ok((Self::new("", String::new(), String::new()), Vec::new())) };
+        let Some(folder) = folder else {
+            return Ok((Self::new("", String::new(), String::new()), Vec::new()));
+        };
         // Every file is optional, so only this shows a misspelt folder.
-        fs::read_dir(folder).map_err(|error| LookError { path: folder.to_owned(), problem: error.to_string() })?;
+        fs::read_dir(folder).map_err(|error| LookError {
+            path: folder.to_owned(),
+            problem: error.to_string(),
+        })?;
         let text = |name: &str| read_text(&folder.join(name));
-        let look = Self::new(&text("theme.css")?, text("header.html")?, text("footer.html")?);
+        let look = Self::new(
+            &text("theme.css")?,
+            text("header.html")?,
+            text("footer.html")?,
+        );
         let path = folder.join("messages/preset");
         let says_reviews = match read_text(&path)?.trim() {
             "" => false,
             "reviews" => true,
-            _ => return Err(LookError { path, problem: "the only preset is reviews".to_owned() }),
+            _ => {
+                return Err(LookError {
+                    path,
+                    problem: "the only preset is reviews".to_owned(),
+                });
+            }
         };
         let mut messages = Vec::new();
         for language in InterfaceLanguage::VARIANTS {
@@ -84,8 +103,9 @@ impl Look {
     }
 }
 
-/// The rules of pages, for a fragment. They hold below its element alone. They go by that element's width and font; those of
-/// pages go by the window and the root. The web component's element may choose light or dark.
+/// The rules of pages, for a fragment. They hold below its element alone. They go by that element's
+/// width and font; those of pages go by the window and the root. The web component's element may
+/// choose light or dark.
 fn of_fragment(theme: &str) -> String {
     let rules = [&OWN_STYLE.replace("rem", "em"), "\n", theme].concat();
     let rules = rules.replace(":root", "&").replace(":host", "&");
@@ -103,9 +123,15 @@ fn of_fragment(theme: &str) -> String {
 
 fn read_text(path: &Path) -> Result<String, LookError> {
     match fs::read_to_string(path) {
-        Ok(text) => Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)),
+        Ok(text) => Ok(text
+            .strip_prefix('\u{feff}')
+            .map(str::to_owned)
+            .unwrap_or(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        Err(error) => Err(LookError { path: path.to_owned(), problem: error.to_string() }),
+        Err(error) => Err(LookError {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        }),
     }
 }
 
@@ -119,7 +145,11 @@ mod tests {
         for (name, content) in files {
             fs::write(folder.path().join(name), content).unwrap();
         }
-        let shown = |error: LookError| error.to_string().replace(folder.path().to_str().unwrap(), "SITE");
+        let shown = |error: LookError| {
+            error
+                .to_string()
+                .replace(folder.path().to_str().unwrap(), "SITE")
+        };
         Look::read(Some(folder.path())).map_err(shown)
     }
 
@@ -127,7 +157,10 @@ mod tests {
     fn a_folder_may_have_any_of_the_known_files() {
         let (own, _) = Look::read(None).unwrap();
         let (plain, messages) = read(&[(".gitignore", b"x")]).unwrap();
-        assert_eq!((plain.style_sheet.url(), plain.header.as_str()), (own.style_sheet.url(), ""));
+        assert_eq!(
+            (plain.style_sheet.url(), plain.header.as_str()),
+            (own.style_sheet.url(), "")
+        );
         assert!(messages.iter().all(|(_, source)| source.is_empty()));
         let files: [(&str, &[u8]); 3] = [
             ("theme.css", b"\xef\xbb\xbf:root { --link: #070; }"),
@@ -136,16 +169,30 @@ mod tests {
         ];
         let (_, preset) = read(&[("messages/preset", b"reviews\n"), files[2]]).unwrap();
         let de = |messages: &OwnMessages| {
-            let of_language = messages.iter().filter(|(language, _)| *language == InterfaceLanguage::De);
-            of_language.map(|(_, source)| source.clone()).collect::<Vec<_>>()
+            let of_language = messages
+                .iter()
+                .filter(|(language, _)| *language == InterfaceLanguage::De);
+            of_language
+                .map(|(_, source)| source.clone())
+                .collect::<Vec<_>>()
         };
-        assert_eq!(de(&preset), [InterfaceLanguage::De.sources()[2], "anonymous = Gast\n"]);
+        assert_eq!(
+            de(&preset),
+            [InterfaceLanguage::De.sources()[2], "anonymous = Gast\n"]
+        );
         let (look, messages) = read(&files).unwrap();
-        assert_eq!((look.header.as_str(), look.footer.as_str()), ("", "<p>Shop</p>"));
+        assert_eq!(
+            (look.header.as_str(), look.footer.as_str()),
+            ("", "<p>Shop</p>")
+        );
         assert_ne!(look.style_sheet.url(), plain.style_sheet.url());
         assert!(messages.contains(&(InterfaceLanguage::De, "anonymous = Gast\n".to_owned())));
         assert_eq!(
-            read(&[("theme.css", b":root { --link: #070; }")]).unwrap().0.style_sheet.url(),
+            read(&[("theme.css", b":root { --link: #070; }")])
+                .unwrap()
+                .0
+                .style_sheet
+                .url(),
             look.style_sheet.url()
         );
     }
@@ -154,17 +201,31 @@ mod tests {
     fn a_file_that_cannot_be_read_is_named_in_one_line() {
         let error = |name: &str, content: &[u8]| read(&[(name, content)]).err().unwrap();
         let of = |name: &str, problem: &str| {
-            format!("the site folder's SITE/{name} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file")
+            format!(
+                "the site folder's SITE/{name} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file"
+            )
         };
-        assert_eq!(error("footer.html", b"<p>\n\xff</p>"), of("footer.html", "stream did not contain valid UTF-8"));
+        assert_eq!(
+            error("footer.html", b"<p>\n\xff</p>"),
+            of("footer.html", "stream did not contain valid UTF-8")
+        );
         let mistake = error("messages/de.ftl", b"newest = Neueste\noldest =\n");
-        assert!(mistake.starts_with("the site folder's SITE/messages/de.ftl cannot be used: line 2: "), "{mistake}");
-        assert_eq!(error("messages/preset", b"ratings"), of("messages/preset", "the only preset is reviews"));
+        assert!(
+            mistake.starts_with("the site folder's SITE/messages/de.ftl cannot be used: line 2: "),
+            "{mistake}"
+        );
+        assert_eq!(
+            error("messages/preset", b"ratings"),
+            of("messages/preset", "the only preset is reviews")
+        );
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("header.html")).unwrap();
         for unreadable in [folder.path(), &folder.path().join("none")] {
             let error = Look::read(Some(unreadable)).err().unwrap().to_string();
-            assert!(error.contains("cannot be used") && error.lines().count() == 1, "{error}");
+            assert!(
+                error.contains("cannot be used") && error.lines().count() == 1,
+                "{error}"
+            );
         }
     }
 }

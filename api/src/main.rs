@@ -6,14 +6,15 @@ use api::{Application, Settings};
 use process::{log::start_log, parse_settings};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Requests make and drop many small texts, on several threads. With the allocator of the C library, a page took a
-/// tenth more processor time (docs/benchmarks-notes.md). The image is built with musl, whose allocator has one lock for
-/// all threads.
+/// Requests make and drop many small texts, on several threads. With the allocator of the C
+/// library, a page took a tenth more processor time (docs/benchmarks-notes.md). The image is built
+/// with musl, whose allocator has one lock for all threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// mimalloc returns freed memory to the system only during later calls for large blocks. An idle service makes none, so
-/// it would keep the memory of its busiest moment. This is the interval of such a call.
+/// mimalloc returns freed memory to the system only during later calls for large blocks. An idle
+/// service makes none, so it would keep the memory of its busiest moment. This is the interval of
+/// such a call.
 const GIVE_BACK_EVERY: Duration = Duration::from_secs(5);
 
 /// Large to mimalloc. The block is never written to, so it takes no memory.
@@ -33,12 +34,16 @@ async fn main() -> ExitCode {
 }
 
 async fn serve(settings: Settings) -> anyhow::Result<()> {
-    let lines = tracing_subscriber::fmt::layer().json().with_span_list(false);
+    let lines = tracing_subscriber::fmt::layer()
+        .json()
+        .with_span_list(false);
     start_log("info", lines).map_err(anyhow::Error::msg)?;
     let mut terminate = signal(SignalKind::terminate())?;
     let application = Application::build(settings).await?;
     tokio::spawn(give_memory_back());
-    let operations = application.operations_address().map(|address| address.to_string());
+    let operations = application
+        .operations_address()
+        .map(|address| address.to_string());
     tracing::info!(address = %application.address(), operations, "listening");
     let shutdown = async move {
         tokio::select! {

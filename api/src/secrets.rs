@@ -54,7 +54,9 @@ impl FromStr for TokenHash {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let hash = text.strip_prefix(Self::PREFIX).and_then(|text| <[u8; 32]>::from_hex(text).ok());
+        let hash = text
+            .strip_prefix(Self::PREFIX)
+            .and_then(|text| <[u8; 32]>::from_hex(text).ok());
         hash.map(Self)
             .ok_or("the hash of a token is sha256: and 64 hex digits, as `printf %s TOKEN | sha256sum` prints them")
     }
@@ -62,7 +64,8 @@ impl FromStr for TokenHash {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, EnumString, VariantArray)]
 pub enum Scope {
-    /// To create, change and delete comments, but not to publish or hide one. To see authors' ids and their comments.
+    /// To create, change and delete comments, but not to publish or hide one. To see authors' ids
+    /// and their comments.
     #[strum(serialize = "comments:write")]
     WriteComments,
     /// To see comments that are not published, and to publish and hide comments.
@@ -72,8 +75,8 @@ pub enum Scope {
     WriteProducts,
 }
 
-/// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. They must be random and
-/// secret. It is never logged.
+/// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. They must be
+/// random and secret. It is never logged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[debug("CursorKey(…)")]
 pub struct CursorKey(pub [u8; 32]);

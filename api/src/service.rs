@@ -28,7 +28,8 @@ use crate::{
     store::StoreClients,
 };
 
-/// Maximum number of concurrent health checks and scrapes: several checkers, and some that have given up.
+/// Maximum number of concurrent health checks and scrapes: several checkers, and some that have
+/// given up.
 const OPERATIONS_IN_FLIGHT_MAX: usize = 32;
 
 const BYTES_A_MIB: usize = 1024 * 1024;
@@ -56,7 +57,12 @@ impl Service {
     ) -> Result<Self, LookError> {
         let metrics = Arc::new(Metrics::new());
         let settings = Data::new(settings);
-        let stores = Data::new(StoreClients::new(table, index, Arc::clone(&metrics), settings.clone()));
+        let stores = Data::new(StoreClients::new(
+            table,
+            index,
+            Arc::clone(&metrics),
+            settings.clone(),
+        ));
         let site = Data::new(Site::new(settings.site.clone(), address)?);
         let memory_bytes = usize::from(settings.answer_memory_mib) * BYTES_A_MIB;
         Ok(Self {
@@ -73,7 +79,11 @@ impl Service {
     }
 
     pub(crate) fn snapshot(&self) -> Snapshot {
-        self.metrics.snapshot(self.load.under_way(), self.memory.held(), &self.stores.index_watch.answers())
+        self.metrics.snapshot(
+            self.load.under_way(),
+            self.memory.held(),
+            &self.stores.index_watch.answers(),
+        )
     }
 
     pub(crate) fn configure(&self, config: &mut web::ServiceConfig) {
@@ -86,17 +96,27 @@ impl Service {
         ops::configure(config);
     }
 
-    /// The layers around the routes that `configure` registers. A request passes them from the last to the first, its
-    /// answer from the first to the last.
+    /// The layers around the routes that `configure` registers. A request passes them from the last
+    /// to the first, its answer from the first to the last.
     pub(crate) fn app(
         &self,
         configure: fn(&Self, &mut web::ServiceConfig),
     ) -> App<
-        impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
+        impl ServiceFactory<
+            ServiceRequest,
+            Config = (),
+            Response = ServiceResponse,
+            Error = Error,
+            InitError = (),
+        > + use<>,
     > {
         let (request_timeout, proxies) = (self.settings.request_timeout, self.settings.proxies);
         let memory = AnswerMemory::clone(&self.memory);
-        let (readers, operations, metrics) = (self.load.clone(), self.operations_load.clone(), self.metrics.clone());
+        let (readers, operations, metrics) = (
+            self.load.clone(),
+            self.operations_load.clone(),
+            self.metrics.clone(),
+        );
         let site = self.site.clone();
         App::new()
             .app_data(self.stores.clone())
@@ -114,9 +134,14 @@ impl Service {
                 let memory = (!is_operational(request.path())).then(|| memory.clone());
                 answer_memory::hold(memory, request, next)
             }))
-            // 6. The number of requests under way is bounded, and so is the time of each. A panic is a 500.
+            // 6. The number of requests under way is bounded, and so is the time of each. A panic
+            //    is a 500.
             .wrap(from_fn(move |request: ServiceRequest, next| {
-                let load = if is_operational(request.path()) { &operations } else { &readers };
+                let load = if is_operational(request.path()) {
+                    &operations
+                } else {
+                    &readers
+                };
                 load::bound(load.clone(), request_timeout, request, next)
             }))
             // 5. Errors for people are written in the language of the site.
@@ -126,9 +151,13 @@ impl Service {
             // 3. Scripts of other sites may read the JSON API and fragments.
             .wrap(from_fn(cross_origin::admit))
             // 2. The request gets an id, is counted and logged.
-            .wrap(from_fn(move |request, next| access::observe(metrics.clone(), proxies, request, next)))
+            .wrap(from_fn(move |request, next| {
+                access::observe(metrics.clone(), proxies, request, next)
+            }))
             // 1. Paths begin at the root of the site.
-            .wrap(from_fn(move |request, next| base_path::serve(site.clone(), request, next)))
+            .wrap(from_fn(move |request, next| {
+                base_path::serve(site.clone(), request, next)
+            }))
             .configure(|config| configure(self, config))
             .default_service(web::to(routing::no_route))
     }

@@ -20,8 +20,8 @@ use crate::{
     texts::{Interface, InterfaceLanguage, Texts},
 };
 
-/// The first parts of the paths of this service. A base path that began with one could not be told from a path of the
-/// service.
+/// The first parts of the paths of this service. A base path that began with one could not be told
+/// from a path of the service.
 const ROOTS: [&str; 14] = [
     "api",
     "comments",
@@ -39,13 +39,14 @@ const ROOTS: [&str; 14] = [
     "static",
 ];
 
-/// The address that readers and crawlers know the site by: scheme, host and port, and a path if the site is not at the root
-/// of the host. `https://shop.example.com/reviews` has one.
+/// The address that readers and crawlers know the site by: scheme, host and port, and a path if the
+/// site is not at the root of the host. `https://shop.example.com/reviews` has one.
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
 #[display("{origin}{base_path}")]
 pub struct PublicUrl {
     pub(crate) origin: String,
-    /// The path of the site's root. Empty at the root of the host; else it begins with a slash and does not end with one.
+    /// The path of the site's root. Empty at the root of the host; else it begins with a slash and
+    /// does not end with one.
     pub(crate) base_path: String,
 }
 
@@ -67,13 +68,23 @@ impl FromStr for PublicUrl {
             return Err(PROBLEM);
         }
         let uri: Uri = text.parse().map_err(|_| PROBLEM)?;
-        let (Some(scheme @ ("http" | "https")), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+        let (Some(scheme @ ("http" | "https")), Some(authority)) =
+            (uri.scheme_str(), uri.authority())
+        else {
             return Err(PROBLEM);
         };
         let (host, port) = (authority.host().to_ascii_lowercase(), authority.port());
-        let is_host = match host.strip_prefix('[').and_then(|inner| inner.strip_suffix(']')) {
+        let is_host = match host
+            .strip_prefix('[')
+            .and_then(|inner| inner.strip_suffix(']'))
+        {
             Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
-            None => !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte)),
+            None => {
+                !host.is_empty()
+                    && host
+                        .bytes()
+                        .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
+            }
         };
         // Other lengths are due to a user, or to a port that is not a number.
         let len = host.len() + port.as_ref().map_or(0, |port| 1 + port.as_str().len());
@@ -93,17 +104,29 @@ impl FromStr for PublicUrl {
 /// Fewer comments than this make a page that search engines judge as thin.
 const INDEXABLE_COMMENTS_MIN: u64 = 5;
 
-/// More of a product's comments than this make the pages of a filter almost those without it, and the sitemap twice as long.
+/// More of a product's comments than this make the pages of a filter almost those without it, and
+/// the sitemap twice as long.
 const INDEXABLE_PERCENT_MAX: u64 = 80;
 
 fn base_path(path: &str) -> Result<String, &'static str> {
     let path = path.strip_suffix('/').unwrap_or(path);
-    let Some(inner) = path.strip_prefix('/') else { return Ok(String::new()) };
+    let Some(inner) = path.strip_prefix('/') else {
+        return Ok(String::new());
+    };
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    if inner.split('/').any(|part| matches!(part, "" | "." | "..") || !part.bytes().all(is_unreserved)) {
-        return Err("the path of the public URL must be letters, digits, - . _ ~ and slashes, such as /reviews");
+    if inner
+        .split('/')
+        .any(|part| matches!(part, "" | "." | "..") || !part.bytes().all(is_unreserved))
+    {
+        return Err(
+            "the path of the public URL must be letters, digits, - . _ ~ and slashes, such as /reviews",
+        );
     }
-    if inner.split('/').next().is_some_and(|first| ROOTS.contains(&first)) {
+    if inner
+        .split('/')
+        .next()
+        .is_some_and(|first| ROOTS.contains(&first))
+    {
         return Err(
             "the path of the public URL must not begin like a path of the service: product, comments, api, static and others",
         );
@@ -111,7 +134,8 @@ fn base_path(path: &str) -> Result<String, &'static str> {
     Ok(path.to_owned())
 }
 
-/// Which pages search engines may put into their indexes. The others say `noindex`; links on them are followed.
+/// Which pages search engines may put into their indexes. The others say `noindex`; links on them
+/// are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Indexable {
     /// None at all; there is no sitemap either.
@@ -160,7 +184,8 @@ pub(crate) struct Totals {
 pub enum PastTheEnd {
     /// A 404 that leads to pages that exist.
     NotFound,
-    /// A redirect (302): newest first to the page with the newest comments, oldest first to the last page.
+    /// A redirect (302): newest first to the page with the newest comments, oldest first to the
+    /// last page.
     Redirect,
 }
 
@@ -177,37 +202,66 @@ pub enum UnknownProducts {
 /// The settings of the pages.
 #[derive(Debug, Clone, clap::Args)]
 pub struct SiteSettings {
-    /// The address that readers and crawlers know, such as `https://shop.example.com/reviews`. Links and sitemaps begin with
-    /// it. The default of `pagemark up` is where it listens.
+    /// The address that readers and crawlers know, such as `https://shop.example.com/reviews`.
+    /// Links and sitemaps begin with it. The default of `pagemark up` is where it listens.
     // `None` is for where the service listens, which is right on one machine only.
     #[arg(long, env = "PAGEMARK_PUBLIC_URL", value_name = "URL")]
     pub public_url: Option<PublicUrl>,
     /// Which pages search engines may index.
-    #[arg(long, env = "PAGEMARK_INDEXABLE", value_name = "WHICH", default_value = "languages")]
+    #[arg(
+        long,
+        env = "PAGEMARK_INDEXABLE",
+        value_name = "WHICH",
+        default_value = "languages"
+    )]
     pub indexable: Indexable,
     /// Minimum number of comments of a filter whose pages search engines may index.
     #[arg(long, env = "PAGEMARK_INDEXABLE_COMMENTS_MIN", value_name = "COMMENTS", default_value_t = INDEXABLE_COMMENTS_MIN)]
     pub indexable_comments_min: u64,
     /// What a page past the end of its listing is.
-    #[arg(long, env = "PAGEMARK_PAST_THE_END", value_name = "WHAT", default_value = "not-found")]
+    #[arg(
+        long,
+        env = "PAGEMARK_PAST_THE_END",
+        value_name = "WHAT",
+        default_value = "not-found"
+    )]
     pub past_the_end: PastTheEnd,
-    /// What the JSON API answers for a product with neither a comment nor a record: an empty list (`serve`), or 404.
-    #[arg(long, env = "PAGEMARK_UNKNOWN_PRODUCTS", value_name = "WHAT", default_value = "serve")]
+    /// What the JSON API answers for a product with neither a comment nor a record: an empty list
+    /// (`serve`), or 404.
+    #[arg(
+        long,
+        env = "PAGEMARK_UNKNOWN_PRODUCTS",
+        value_name = "WHAT",
+        default_value = "serve"
+    )]
     pub unknown_products: UnknownProducts,
     /// The language of the interface: of everything on pages but people's texts.
-    #[arg(long, env = "PAGEMARK_INTERFACE_LANGUAGE", value_name = "TAG", default_value = "en")]
+    #[arg(
+        long,
+        env = "PAGEMARK_INTERFACE_LANGUAGE",
+        value_name = "TAG",
+        default_value = "en"
+    )]
     pub interface_language: InterfaceLanguage,
-    /// Whether the pages of one language's comments have an interface in that language, if there is one.
-    #[arg(long, env = "PAGEMARK_INTERFACE_BY_FILTER", value_name = "BOOL", default_value_t = false)]
+    /// Whether the pages of one language's comments have an interface in that language, if there is
+    /// one.
+    #[arg(
+        long,
+        env = "PAGEMARK_INTERFACE_BY_FILTER",
+        value_name = "BOOL",
+        default_value_t = false
+    )]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set)]
     pub interface_by_filter: bool,
-    /// A folder with the site's own look: theme.css, header.html, footer.html, messages/LANGUAGE.ftl.
+    /// A folder with the site's own look: theme.css, header.html, footer.html,
+    /// messages/LANGUAGE.ftl.
     #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
     pub site_dir: Option<PathBuf>,
     /// Pictures of products that the site serves itself: their paths, and their content as SVG.
     #[arg(skip)]
     pub pictures: &'static [(&'static str, &'static str)],
-    /// Whether the site shows the demo. A stack that generates comments says so when it has seen that it has none.
+    /// Whether the site shows the demo. A stack that generates comments says so when it has seen
+    /// that it has none.
     #[arg(skip)]
     pub demo: Arc<AtomicBool>,
 }
@@ -224,11 +278,23 @@ pub(crate) struct Site {
 impl Site {
     /// `address` is where the service listens, without TLS.
     pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Result<Self, LookError> {
-        let here = || PublicUrl { origin: format!("http://{address}"), base_path: String::new() };
+        let here = || PublicUrl {
+            origin: format!("http://{address}"),
+            base_path: String::new(),
+        };
         let public_url = settings.public_url.clone().unwrap_or_else(here);
         let (look, messages) = Look::read(settings.site_dir.as_deref())?;
-        let texts = if messages.is_empty() { Texts::built_in() } else { Arc::new(Texts::with(&messages)) };
-        Ok(Self { public_url, settings, look: Arc::new(look), texts })
+        let texts = if messages.is_empty() {
+            Texts::built_in()
+        } else {
+            Arc::new(Texts::with(&messages))
+        };
+        Ok(Self {
+            public_url,
+            settings,
+            look: Arc::new(look),
+            texts,
+        })
     }
 
     pub(crate) fn shows_demo(&self) -> bool {
@@ -246,14 +312,21 @@ impl Site {
     /// The texts of the pages of comments in this language, or in any other.
     pub(crate) fn interface_in(&self, language: Option<InterfaceLanguage>) -> &Interface {
         let own = language.filter(|_| self.settings.interface_by_filter);
-        self.texts.in_language(own.unwrap_or(self.settings.interface_language))
+        self.texts
+            .in_language(own.unwrap_or(self.settings.interface_language))
     }
 
-    /// What search engines may do with the pages of a listing. `totals` are unknown without the page index: then only
-    /// the setting decides, so that nothing is withdrawn while the index is down.
+    /// What search engines may do with the pages of a listing. `totals` are unknown without the
+    /// page index: then only the setting decides, so that nothing is withdrawn while the index is
+    /// down.
     ///
     /// Oldest first, pages show the same comments as newest first, so they may never be indexed.
-    pub(crate) fn indexing(&self, filter: &Filter, order: Order, totals: Option<Totals>) -> Indexing {
+    pub(crate) fn indexing(
+        &self,
+        filter: &Filter,
+        order: Order,
+        totals: Option<Totals>,
+    ) -> Indexing {
         if self.settings.indexable == Indexable::None || order != Order::Newest {
             return Indexing::No;
         }
@@ -263,11 +336,17 @@ impl Site {
         if totals.is_some_and(|totals| totals.filter >= totals.product) {
             return Indexing::Copy;
         }
-        if totals.is_some_and(|totals| totals.filter * 100 > totals.product * INDEXABLE_PERCENT_MAX) {
+        if totals.is_some_and(|totals| totals.filter * 100 > totals.product * INDEXABLE_PERCENT_MAX)
+        {
             return Indexing::No;
         }
-        let has_enough = totals.is_none_or(|totals| totals.filter >= self.settings.indexable_comments_min);
-        if self.settings.indexable.admits(filter) && has_enough { Indexing::Own } else { Indexing::No }
+        let has_enough =
+            totals.is_none_or(|totals| totals.filter >= self.settings.indexable_comments_min);
+        if self.settings.indexable.admits(filter) && has_enough {
+            Indexing::Own
+        } else {
+            Indexing::No
+        }
     }
 
     /// The settings that pages of comments depend on. None of them is secret.
@@ -302,15 +381,34 @@ mod tests {
     #[test]
     fn a_public_url_is_a_scheme_a_host_and_perhaps_a_port_and_a_path() {
         for (given, normal) in [
-            ("https://comments.example.com", "https://comments.example.com"),
-            ("HTTPS://Comments.Example.COM:443/", "https://comments.example.com"),
+            (
+                "https://comments.example.com",
+                "https://comments.example.com",
+            ),
+            (
+                "HTTPS://Comments.Example.COM:443/",
+                "https://comments.example.com",
+            ),
             ("http://localhost:8080", "http://localhost:8080"),
             ("http://127.0.0.1:80", "http://127.0.0.1"),
             ("https://[2001:DB8::1]:8443", "https://[2001:db8::1]:8443"),
-            ("https://Shop.example.com/Reviews/", "https://shop.example.com/Reviews"),
-            ("https://shop.example.com:8443/a/b~1", "https://shop.example.com:8443/a/b~1"),
+            (
+                "https://Shop.example.com/Reviews/",
+                "https://shop.example.com/Reviews",
+            ),
+            (
+                "https://shop.example.com:8443/a/b~1",
+                "https://shop.example.com:8443/a/b~1",
+            ),
         ] {
-            assert_eq!(given.parse::<PublicUrl>().map(|url| url.to_string()).as_deref(), Ok(normal), "{given}");
+            assert_eq!(
+                given
+                    .parse::<PublicUrl>()
+                    .map(|url| url.to_string())
+                    .as_deref(),
+                Ok(normal),
+                "{given}"
+            );
         }
         for wrong in [
             "",
@@ -344,8 +442,14 @@ mod tests {
     #[test]
     fn each_policy_admits_more_than_the_one_before() {
         let admitted = |language: &str, ratings: &str| {
-            let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
-            Indexable::value_variants().iter().map(|policy| policy.admits(&filter)).collect::<Vec<_>>()
+            let filter = Filter::new(
+                Language::parse(language).ok(),
+                RatingSet::parse(ratings).ok(),
+            );
+            Indexable::value_variants()
+                .iter()
+                .map(|policy| policy.admits(&filter))
+                .collect::<Vec<_>>()
         };
         assert_eq!(admitted("~", "~"), [false, true, true, true, true]);
         assert_eq!(admitted("~", "1.2.3.4.5"), [false, true, true, true, true]);
@@ -358,14 +462,28 @@ mod tests {
     #[test]
     fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
         let site = |indexable| {
-            let settings = SiteSettings { indexable, ..process::defaults(&[]) };
+            let settings = SiteSettings {
+                indexable,
+                ..process::defaults(&[])
+            };
             Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap()
         };
-        let filter =
-            |language: &str, ratings: &str| Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
+        let filter = |language: &str, ratings: &str| {
+            Filter::new(
+                Language::parse(language).ok(),
+                RatingSet::parse(ratings).ok(),
+            )
+        };
         let (english, rated) = (filter("en", "~"), filter("~", "5"));
         let of = |indexable, filter: &Filter, matching, product| {
-            site(indexable).indexing(filter, Order::Newest, Some(Totals { filter: matching, product }))
+            site(indexable).indexing(
+                filter,
+                Order::Newest,
+                Some(Totals {
+                    filter: matching,
+                    product,
+                }),
+            )
         };
         for (matching, product, expected) in [
             (8, 10, Indexing::Own),
@@ -374,7 +492,11 @@ mod tests {
             (6, 6, Indexing::Copy),
             (1, 1, Indexing::Copy),
         ] {
-            assert_eq!(of(Indexable::Languages, &english, matching, product), expected, "{matching} of {product}");
+            assert_eq!(
+                of(Indexable::Languages, &english, matching, product),
+                expected,
+                "{matching} of {product}"
+            );
         }
         assert_eq!(of(Indexable::Languages, &rated, 5, 7), Indexing::No);
         assert_eq!(of(Indexable::Single, &rated, 5, 7), Indexing::Own);
@@ -382,7 +504,14 @@ mod tests {
         assert_eq!(of(Indexable::None, &english, 6, 6), Indexing::No);
         assert_eq!(of(Indexable::Languages, &Filter::ANY, 1, 1), Indexing::Own);
         let languages = site(Indexable::Languages);
-        assert_eq!(languages.indexing(&english, Order::Newest, None), Indexing::Own, "the index is down");
-        assert_eq!(site(Indexable::All).indexing(&Filter::ANY, Order::Oldest, None), Indexing::No);
+        assert_eq!(
+            languages.indexing(&english, Order::Newest, None),
+            Indexing::Own,
+            "the index is down"
+        );
+        assert_eq!(
+            site(Indexable::All).indexing(&Filter::ANY, Order::Oldest, None),
+            Indexing::No
+        );
     }
 }

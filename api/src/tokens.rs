@@ -1,7 +1,7 @@
 //! Who may write and moderate: named tokens, each with its scopes.
 //!
-//! A person may replace a token under its name. What belongs to a client belongs to the name, so it stays
-//! ([ADR 78](../../docs/adr/0078-what-a-client-did-belongs-to-its-name-and-the-product.md)).
+//! A person may replace a token under its name. What belongs to a client belongs to the name, so it
+//! stays ([ADR 78](../../docs/adr/0078-what-a-client-did-belongs-to-its-name-and-the-product.md)).
 
 use std::{
     fmt,
@@ -44,7 +44,8 @@ impl FromStr for TokenName {
     }
 }
 
-/// A token as the settings name it, `NAME/SCOPE+SCOPE/sha256:HEX`: its name, what it allows, and its hash.
+/// A token as the settings name it, `NAME/SCOPE+SCOPE/sha256:HEX`: its name, what it allows, and
+/// its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedToken {
     /// Its name. During a change of token, two have one name.
@@ -55,7 +56,11 @@ pub struct NamedToken {
 
 impl NamedToken {
     pub fn of_all_scopes(name: TokenName, hash: TokenHash) -> Self {
-        Self { name, scopes: Scope::VARIANTS.to_vec(), hash }
+        Self {
+            name,
+            scopes: Scope::VARIANTS.to_vec(),
+            hash,
+        }
     }
 
     /// The token of a stack on one machine: `local`, which allows everything.
@@ -68,29 +73,50 @@ impl FromStr for NamedToken {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        const SCOPES: &str =
-            "the scopes of a token are comments:write, comments:moderate and products:write, joined by +";
+        const SCOPES: &str = "the scopes of a token are comments:write, comments:moderate and products:write, joined by +";
         let mut parts = text.splitn(3, '/');
-        let (Some(name), Some(scopes), Some(hash)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err("a token is NAME/SCOPES/sha256:HEX, such as shop/comments:write+products:write/sha256:…");
+        let (Some(name), Some(scopes), Some(hash)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(
+                "a token is NAME/SCOPES/sha256:HEX, such as shop/comments:write+products:write/sha256:…",
+            );
         };
-        let scopes = scopes.split('+').map(|scope| scope.parse().map_err(|_| SCOPES)).collect::<Result<_, _>>()?;
-        Ok(Self { name: name.parse()?, scopes, hash: hash.parse()? })
+        let scopes = scopes
+            .split('+')
+            .map(|scope| scope.parse().map_err(|_| SCOPES))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: name.parse()?,
+            scopes,
+            hash: hash.parse()?,
+        })
     }
 }
 
 impl fmt::Display for NamedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let scopes = self.scopes.iter().map(Scope::to_string).collect::<Vec<_>>().join("+");
+        let scopes = self
+            .scopes
+            .iter()
+            .map(Scope::to_string)
+            .collect::<Vec<_>>()
+            .join("+");
         write!(f, "{}/{scopes}/{}", self.name.0, self.hash)
     }
 }
 
-/// The token with this text; if two have one hash, the later one. All hashes have one length and every one is compared,
-/// also after a match. Each comparison takes the same time, so the time reveals nothing, not even a token's length.
+/// The token with this text; if two have one hash, the later one. All hashes have one length and
+/// every one is compared, also after a match. Each comparison takes the same time, so the time
+/// reveals nothing, not even a token's length.
 fn find<'known>(known: &'known [NamedToken], token: &str) -> Option<&'known NamedToken> {
     let given = TokenHash::of(token);
-    known.iter().fold(None, |found, token| if token.hash.0.ct_eq(&given.0).into() { Some(token) } else { found })
+    known.iter().fold(None, |found, token| {
+        if token.hash.0.ct_eq(&given.0).into() {
+            Some(token)
+        } else {
+            found
+        }
+    })
 }
 
 /// Who sends a request: the token that came with it, if the service knows that token.
@@ -103,12 +129,17 @@ impl Caller {
     fn of(request: &HttpRequest) -> Result<Self, ApiError> {
         let settings = request.app_data::<web::Data<ApiSettings>>();
         let settings = settings.ok_or_else(|| ApiError::internal("the service has no settings"))?;
-        let token = bearer_token(request).and_then(|token| find(&settings.writing.tokens, token)).cloned();
+        let token = bearer_token(request)
+            .and_then(|token| find(&settings.writing.tokens, token))
+            .cloned();
         if let Some(token) = &token {
             // For the access log.
             request.extensions_mut().insert(token.name.clone());
         }
-        Ok(Self { settings: settings.clone(), token })
+        Ok(Self {
+            settings: settings.clone(),
+            token,
+        })
     }
 
     /// Accepts a caller whose token has this scope, and returns that token.
@@ -118,21 +149,28 @@ impl Caller {
     pub(crate) fn check(&self, scope: Scope) -> Result<NamedToken, ApiError> {
         let has_scope = |token: &NamedToken| token.scopes.contains(&scope);
         match &self.token {
-            _ if !self.settings.writing.tokens.iter().any(has_scope) => Err(ApiError::ScopeOff(scope)),
+            _ if !self.settings.writing.tokens.iter().any(has_scope) => {
+                Err(ApiError::ScopeOff(scope))
+            }
             None => Err(ApiError::Unauthorized),
             Some(token) if has_scope(token) => Ok(token.clone()),
             Some(_) => Err(ApiError::NotAllowed(scope)),
         }
     }
 
-    /// Whether the token has this scope. For what everybody may read, any other token counts as none.
+    /// Whether the token has this scope. For what everybody may read, any other token counts as
+    /// none.
     pub(crate) fn may(&self, scope: Scope) -> bool {
         self.check(scope).is_ok()
     }
 }
 
 fn bearer_token(request: &HttpRequest) -> Option<&str> {
-    let value = request.headers().get(header::AUTHORIZATION)?.to_str().ok()?;
+    let value = request
+        .headers()
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
@@ -175,19 +213,34 @@ mod tests {
 
     fn tokens(named: &[(&str, &str)]) -> ApiSettings {
         let token = |(text, name_and_scopes): &(&str, &str)| {
-            format!("{name_and_scopes}/{}", TokenHash::of(text)).parse::<NamedToken>().unwrap()
+            format!("{name_and_scopes}/{}", TokenHash::of(text))
+                .parse::<NamedToken>()
+                .unwrap()
         };
-        let writing = WritingSettings { tokens: named.iter().map(token).collect(), ..WritingSettings::default() };
-        ApiSettings { writing, ..ApiSettings::default() }
+        let writing = WritingSettings {
+            tokens: named.iter().map(token).collect(),
+            ..WritingSettings::default()
+        };
+        ApiSettings {
+            writing,
+            ..ApiSettings::default()
+        }
     }
 
-    fn check(settings: ApiSettings, scope: Scope, authorization: Option<&str>) -> Result<String, ApiError> {
+    fn check(
+        settings: ApiSettings,
+        scope: Scope,
+        authorization: Option<&str>,
+    ) -> Result<String, ApiError> {
         let mut request = TestRequest::post().app_data(web::Data::new(settings));
         if let Some(value) = authorization {
             request = request.insert_header((header::AUTHORIZATION, value));
         }
         let request = request.to_http_request();
-        let checked = Caller::of(&request).unwrap().check(scope).map(|token| token.name);
+        let checked = Caller::of(&request)
+            .unwrap()
+            .check(scope)
+            .map(|token| token.name);
         let noted = request.extensions().get::<TokenName>().cloned();
         if let Ok(name) = &checked {
             assert_eq!(noted.as_ref(), Some(name), "the access log names the token");
@@ -198,17 +251,39 @@ mod tests {
     #[test]
     fn each_token_is_known_by_its_name_and_two_may_share_one() {
         let known = || {
-            tokens(&[("one", "shop/comments:write"), ("two", "shop/comments:write"), ("three", "app/comments:write")])
+            tokens(&[
+                ("one", "shop/comments:write"),
+                ("two", "shop/comments:write"),
+                ("three", "app/comments:write"),
+            ])
         };
-        for (authorization, name) in [("Bearer one", "shop"), ("bearer two", "shop"), ("Bearer three", "app")] {
-            assert_eq!(check(known(), Scope::WriteComments, Some(authorization)).unwrap(), name);
+        for (authorization, name) in [
+            ("Bearer one", "shop"),
+            ("bearer two", "shop"),
+            ("Bearer three", "app"),
+        ] {
+            assert_eq!(
+                check(known(), Scope::WriteComments, Some(authorization)).unwrap(),
+                name
+            );
         }
     }
 
     #[test]
     fn without_a_known_token_writing_is_refused() {
-        for value in [None, Some("Bearer "), Some("Bearer"), Some("Bearer on"), Some("Basic one"), Some("one")] {
-            let checked = check(tokens(&[("one", "shop/comments:write")]), Scope::WriteComments, value);
+        for value in [
+            None,
+            Some("Bearer "),
+            Some("Bearer"),
+            Some("Bearer on"),
+            Some("Basic one"),
+            Some("one"),
+        ] {
+            let checked = check(
+                tokens(&[("one", "shop/comments:write")]),
+                Scope::WriteComments,
+                value,
+            );
             assert!(matches!(checked, Err(ApiError::Unauthorized)), "{value:?}");
         }
         let off = check(tokens(&[]), Scope::WriteComments, Some("Bearer one"));
@@ -218,15 +293,40 @@ mod tests {
     #[test]
     fn a_token_allows_only_what_its_scopes_allow() {
         for scope in Scope::VARIANTS {
-            let others =
-                Scope::VARIANTS.iter().filter(|other| *other != scope).map(Scope::to_string).collect::<Vec<_>>();
-            let (only, others) = (format!("only/{scope}"), format!("others/{}", others.join("+")));
-            let check = |token| check(tokens(&[("only", &only), ("others", &others)]), *scope, Some(token));
+            let others = Scope::VARIANTS
+                .iter()
+                .filter(|other| *other != scope)
+                .map(Scope::to_string)
+                .collect::<Vec<_>>();
+            let (only, others) = (
+                format!("only/{scope}"),
+                format!("others/{}", others.join("+")),
+            );
+            let check = |token| {
+                check(
+                    tokens(&[("only", &only), ("others", &others)]),
+                    *scope,
+                    Some(token),
+                )
+            };
             assert_eq!(check("Bearer only").unwrap(), "only");
-            assert!(matches!(check("Bearer others"), Err(ApiError::NotAllowed(needed)) if needed == *scope), "{scope}");
-            assert!(matches!(check("Bearer none"), Err(ApiError::Unauthorized)), "{scope}");
+            assert!(
+                matches!(check("Bearer others"), Err(ApiError::NotAllowed(needed)) if needed == *scope),
+                "{scope}"
+            );
+            assert!(
+                matches!(check("Bearer none"), Err(ApiError::Unauthorized)),
+                "{scope}"
+            );
         }
-        let off = check(tokens(&[("one", "shop/comments:write")]), Scope::ModerateComments, Some("Bearer one"));
-        assert!(matches!(off, Err(ApiError::ScopeOff(Scope::ModerateComments))));
+        let off = check(
+            tokens(&[("one", "shop/comments:write")]),
+            Scope::ModerateComments,
+            Some("Bearer one"),
+        );
+        assert!(matches!(
+            off,
+            Err(ApiError::ScopeOff(Scope::ModerateComments))
+        ));
     }
 }

@@ -22,7 +22,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 pub(crate) fn address_in(url: &str) -> anyhow::Result<SocketAddr> {
     let (_, address) = url.split_once("://").context("a URL has a scheme")?;
-    address.trim_end_matches('/').parse().with_context(|| format!("{url} names no address"))
+    address
+        .trim_end_matches('/')
+        .parse()
+        .with_context(|| format!("{url} names no address"))
 }
 
 pub(crate) async fn connect<B>(address: SocketAddr) -> anyhow::Result<SendRequest<B>>
@@ -37,13 +40,20 @@ where
 }
 
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
-    let request = Request::get(path).header(header::HOST, address.to_string()).header(header::CONNECTION, "close");
+    let request = Request::get(path)
+        .header(header::HOST, address.to_string())
+        .header(header::CONNECTION, "close");
     let request = request.body(Empty::new())?;
     let answer = async {
         let answer = connect(address).await?.send_request(request).await?;
-        Ok((answer.status(), answer.into_body().collect().await?.to_bytes()))
+        Ok((
+            answer.status(),
+            answer.into_body().collect().await?.to_bytes(),
+        ))
     };
-    tokio::time::timeout(ANSWER_WITHIN, answer).await.with_context(|| format!("{path} is not answered"))?
+    tokio::time::timeout(ANSWER_WITHIN, answer)
+        .await
+        .with_context(|| format!("{path} is not answered"))?
 }
 
 pub(crate) struct Server {
@@ -66,7 +76,10 @@ impl Server {
                 let service = service_fn(answer.clone());
                 tokio::spawn(async move {
                     if stream.set_nodelay(true).is_ok() {
-                        http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
+                        http1::Builder::new()
+                            .serve_connection(TokioIo::new(stream), service)
+                            .await
+                            .ok();
                     }
                 });
             }

@@ -1,16 +1,17 @@
 //! `lag`: the time from the 201 of a POST until the comment is visible under every matching filter.
 //!
-//! The whole local stack runs, with its page index in Redis as in a deployment. First, writers post as fast as they can: the
-//! rate at which comments become visible is the maximum. Then single comments are watched: alone, and beside posts at an even
-//! rate of half the maximum.
+//! The whole local stack runs, with its page index in Redis as in a deployment. First, writers post
+//! as fast as they can: the rate at which comments become visible is the maximum. Then single
+//! comments are watched: alone, and beside posts at an even rate of half the maximum.
 //!
-//! A comment has its **duplicates** when a Query finds its 32 items in the table. It has its **ranks** when the page index has
-//! it in its two base sets. The figure is the end of the first check that found it. So it is too high, never too low, by at
-//! most the pause and two checks.
+//! A comment has its **duplicates** when a Query finds its 32 items in the table. It has its
+//! **ranks** when the page index has it in its two base sets. The figure is the end of the first
+//! check that found it. So it is too high, never too low, by at most the pause and two checks.
 //!
-//! At half the maximum rate, **readers** also ask for the first page under three ratings of the product that gets most
-//! comments. A page is wrong if it lacks a comment whose rank was there before. Beside Pagemark's page stands one Query from
-//! the first rank on: what a page would show without the check of the duplicates.
+//! At half the maximum rate, **readers** also ask for the first page under three ratings of the
+//! product that gets most comments. A page is wrong if it lacks a comment whose rank was there
+//! before. Beside Pagemark's page stands one Query from the first rank on: what a page would show
+//! without the check of the duplicates.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +25,9 @@ use hyper_util::{
     rt::TokioExecutor,
 };
 use local_stack::stack::{Stack, StackSettings};
-use model::{BaseSet, Cd, Comment, CommentId, Filter, Order, ProductId, RatingSet, item::comment_pk};
+use model::{
+    BaseSet, Cd, Comment, CommentId, Filter, Order, ProductId, RatingSet, item::comment_pk,
+};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -52,17 +55,28 @@ const VISIBLE_WITHIN: Duration = Duration::from_secs(60);
 const IDLE_PAUSE_MAX_MS: u64 = 60;
 
 /// `comments` are posted to find the maximum rate. In each of the other parts, `watched` are.
-pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) -> anyhow::Result<()> {
+pub(crate) async fn measure(
+    report: &mut Report,
+    comments: u32,
+    watched: u32,
+) -> anyhow::Result<()> {
     let redis = Redis::start().await?;
     let settings = StackSettings::ephemeral(Some(TOKEN.parse().map_err(anyhow::Error::msg)?));
-    let mut stack = Stack::start(StackSettings { redis_url: Some(redis.url.clone()), ..settings }).await?;
+    let mut stack = Stack::start(StackSettings {
+        redis_url: Some(redis.url.clone()),
+        ..settings
+    })
+    .await?;
     stack.wait_until_index_ready().await?;
     let watcher = Watcher::new(&stack)?;
     let mut workload = Comments::new(3)?;
     watcher.post_all(workload.take(watched)?).await?;
     stack.settle().await;
 
-    report.step(&format!("posting {} comments as fast as they are taken", count(comments)));
+    report.step(&format!(
+        "posting {} comments as fast as they are taken",
+        count(comments)
+    ));
     let began = Instant::now();
     watcher.post_all(workload.take(comments)?).await?;
     stack.settle().await;
@@ -72,20 +86,40 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, watched: u32) ->
     report.step(&format!("watching {watched} comments, one at a time"));
     let idle = add(report, "idle", &watcher.watch_some(watched, 4).await?);
     stack.settle().await;
-    report.step(&format!("watching {watched} comments at half the maximum rate"));
-    let watching =
-        async { anyhow::Ok((watcher.watch_some(watched, 5).await?, watcher.read_some(PAGES * watched).await?)) };
+    report.step(&format!(
+        "watching {watched} comments at half the maximum rate"
+    ));
+    let watching = async {
+        anyhow::Ok((
+            watcher.watch_some(watched, 5).await?,
+            watcher.read_some(PAGES * watched).await?,
+        ))
+    };
     let (lags, wrong) = tokio::select! {
         seen = watching => seen?,
         failed = watcher.post_evenly(maximum / 2.0) => return failed,
     };
     let busy = add(report, "half the maximum", &lags);
-    report.plot(Plot::new("lag", ["visible under every filter, % of all", "ms after the 201"], vec![idle, busy]))?;
-    for (pages, wrong) in [PAGEMARK, "by ranks and duplicates, without a check"].into_iter().zip(wrong) {
-        report.add(format!("half the maximum: wrong pages of a thousand: {pages}"), wrong, "pages");
+    report.plot(Plot::new(
+        "lag",
+        ["visible under every filter, % of all", "ms after the 201"],
+        vec![idle, busy],
+    ))?;
+    for (pages, wrong) in [PAGEMARK, "by ranks and duplicates, without a check"]
+        .into_iter()
+        .zip(wrong)
+    {
+        report.add(
+            format!("half the maximum: wrong pages of a thousand: {pages}"),
+            wrong,
+            "pages",
+        );
     }
     stack.settle().await;
-    ensure!(stack.quarantined() == 0, "the handlers gave up some comments");
+    ensure!(
+        stack.quarantined() == 0,
+        "the handlers gave up some comments"
+    );
     stack.stop().await;
     Ok(())
 }
@@ -94,8 +128,13 @@ fn add(report: &mut Report, when: &str, lags: &Latencies) -> Series {
     let ms = |percent: f64| lags.percentile_us(percent / 100.0) / 1e3;
     report.add(format!("{when}: both, p50"), ms(50.0), "ms");
     report.add(format!("{when}: both, most"), ms(100.0), "ms");
-    let points = (1..=20).map(|part| f64::from(part) * 5.0).map(|percent| (percent, ms(percent)));
-    Series::new(format!("{PAGEMARK}, {when}"), [(0.0, 0.0)].into_iter().chain(points))
+    let points = (1..=20)
+        .map(|part| f64::from(part) * 5.0)
+        .map(|percent| (percent, ms(percent)));
+    Series::new(
+        format!("{PAGEMARK}, {when}"),
+        [(0.0, 0.0)].into_iter().chain(points),
+    )
 }
 
 struct Posted {
@@ -115,7 +154,9 @@ impl Watcher {
     fn new(stack: &Stack) -> anyhow::Result<Self> {
         Ok(Self {
             // Shorter than the time after which the API closes idle connections.
-            http: Client::builder(TokioExecutor::new()).pool_idle_timeout(Duration::from_secs(2)).build_http(),
+            http: Client::builder(TokioExecutor::new())
+                .pool_idle_timeout(Duration::from_secs(2))
+                .build_http(),
             api_url: stack.api_url().context("the stack has no API")?,
             table: stack.table().clone(),
             index: stack.index().clone(),
@@ -124,7 +165,9 @@ impl Watcher {
 
     async fn post_all(&self, comments: Vec<Comment>) -> anyhow::Result<()> {
         let comments = stream::iter(comments.into_iter().map(Ok));
-        comments.try_for_each_concurrent(WRITERS, async |comment| self.post(&comment).await.map(drop)).await
+        comments
+            .try_for_each_concurrent(WRITERS, async |comment| self.post(&comment).await.map(drop))
+            .await
     }
 
     async fn post(&self, comment: &Comment) -> anyhow::Result<Posted> {
@@ -136,18 +179,34 @@ impl Watcher {
             "author": comment.text.author,
         });
         let product = utf8_percent_encode(comment.product.as_str(), NON_ALPHANUMERIC);
-        let request = Request::post(format!("{}/api/v1/products/{product}/comments", self.api_url))
-            .header("authorization", format!("Bearer {TOKEN}"))
-            .header("content-type", "application/json")
-            .body(Full::new(Bytes::from(body.to_string())))?;
+        let request = Request::post(format!(
+            "{}/api/v1/products/{product}/comments",
+            self.api_url
+        ))
+        .header("authorization", format!("Bearer {TOKEN}"))
+        .header("content-type", "application/json")
+        .body(Full::new(Bytes::from(body.to_string())))?;
         let answer = self.http.request(request).await?;
         let status = answer.status();
         let body = answer.into_body().collect().await?.to_bytes();
         let at = Instant::now();
-        ensure!(status == StatusCode::CREATED, "a POST was answered {status}: {}", String::from_utf8_lossy(&body));
+        ensure!(
+            status == StatusCode::CREATED,
+            "a POST was answered {status}: {}",
+            String::from_utf8_lossy(&body)
+        );
         let created: Value = serde_json::from_slice(&body)?;
-        let id = CommentId::parse(created.get("id").and_then(Value::as_str).context("the comment has an id")?)?;
-        Ok(Posted { at, id, base_sets: comment.placement().base_sets() })
+        let id = CommentId::parse(
+            created
+                .get("id")
+                .and_then(Value::as_str)
+                .context("the comment has an id")?,
+        )?;
+        Ok(Posted {
+            at,
+            id,
+            base_sets: comment.placement().base_sets(),
+        })
     }
 
     /// How long it takes until both duplicates and ranks are seen.
@@ -160,7 +219,11 @@ impl Watcher {
             if has_duplicates && has_ranks {
                 return Ok(elapsed);
             }
-            ensure!(elapsed < VISIBLE_WITHIN, "{} is not there: {has_duplicates}, {has_ranks}", posted.id);
+            ensure!(
+                elapsed < VISIBLE_WITHIN,
+                "{} is not there: {has_duplicates}, {has_ranks}",
+                posted.id
+            );
             tokio::time::sleep(LOOK_PAUSE).await;
         }
     }
@@ -169,31 +232,53 @@ impl Watcher {
     async fn watch_some(&self, count: u32, seed: u64) -> anyhow::Result<Latencies> {
         let mut lags = Latencies::default();
         for comment in Comments::new(seed)?.take(count)? {
-            tokio::time::sleep(Duration::from_millis(rand::rng().random_range(0..IDLE_PAUSE_MAX_MS))).await;
+            tokio::time::sleep(Duration::from_millis(
+                rand::rng().random_range(0..IDLE_PAUSE_MAX_MS),
+            ))
+            .await;
             lags.record(self.watch(self.post(&comment).await?).await?);
         }
         Ok(lags)
     }
 
-    /// Reads first pages. How many of a thousand are wrong: as Pagemark shows them, then without its check.
+    /// Reads first pages. How many of a thousand are wrong: as Pagemark shows them, then without
+    /// its check.
     async fn read_some(&self, count: u32) -> anyhow::Result<[f64; 2]> {
         let filter = Filter::new(None, Some(RatingSet::parse("1.4.5")?));
         let listing = Listing::new(&ProductId::parse(PRODUCT)?, filter);
         let (address, table_id) = (address_in(&self.api_url)?, self.table.describe().await?.id);
-        let text = |comment: &Value, name: &str| comment.get(name).and_then(Value::as_str).map(str::to_owned);
+        let text = |comment: &Value, name: &str| {
+            comment.get(name).and_then(Value::as_str).map(str::to_owned)
+        };
         let place = |of: &Value| Some(format!("{}#{}", text(of, "created_at")?, text(of, "id")?));
         let mut wrong = [0, 0];
         for _ in 0..count {
-            let named = ranked(&self.index, &table_id, &listing.key, 1, PAGE_SIZE).await?.comments;
+            let named = ranked(&self.index, &table_id, &listing.key, 1, PAGE_SIZE)
+                .await?
+                .comments;
             let (_, page) = http::get(address, &listing.json_path(1)).await?;
             let page: Value = serde_json::from_slice(&page)?;
-            let shown = page.get("comments").and_then(Value::as_array).context("a page of comments")?;
+            let shown = page
+                .get("comments")
+                .and_then(Value::as_array)
+                .context("a page of comments")?;
             let (key, start) = (listing.key.clone(), named.first().and_then(Cd::just_after));
-            let query = PageQuery { key, order: Order::Newest, limit: u16::try_from(PAGE_SIZE)?, start };
+            let query = PageQuery {
+                key,
+                order: Order::Newest,
+                limit: u16::try_from(PAGE_SIZE)?,
+                start,
+            };
             let unchecked = self.table.page(&query).await?.comments;
             let unchecked = unchecked.iter().map(|comment| comment.cd().to_string());
-            let pages: [Vec<String>; 2] = [shown.iter().filter_map(place).collect(), unchecked.collect()];
-            wrong.iter_mut().zip(pages).for_each(|(wrong, page)| *wrong += u32::from(lacks(&page, &named)));
+            let pages: [Vec<String>; 2] = [
+                shown.iter().filter_map(place).collect(),
+                unchecked.collect(),
+            ];
+            wrong
+                .iter_mut()
+                .zip(pages)
+                .for_each(|(wrong, page)| *wrong += u32::from(lacks(&page, &named)));
         }
         Ok(wrong.map(|wrong| 1e3 * f64::from(wrong) / f64::from(count)))
     }
@@ -209,19 +294,37 @@ impl Watcher {
     }
 
     async fn count_items(&self, id: &CommentId) -> anyhow::Result<usize> {
-        let query = self.table.client().query().table_name(self.table.name()).select(Select::Count);
+        let query = self
+            .table
+            .client()
+            .query()
+            .table_name(self.table.name())
+            .select(Select::Count);
         let query = query.key_condition_expression("pk = :pk");
         let query = query.expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)));
         Ok(usize::try_from(query.send().await?.count)?)
     }
 
     async fn has_ranks(&self, posted: &Posted) -> anyhow::Result<bool> {
-        let asked: Vec<_> = posted.base_sets.iter().map(|set| (set, vec![posted.id.as_str()])).collect();
-        Ok(self.index.scores(&asked).await?.iter().flatten().all(Option::is_some))
+        let asked: Vec<_> = posted
+            .base_sets
+            .iter()
+            .map(|set| (set, vec![posted.id.as_str()]))
+            .collect();
+        Ok(self
+            .index
+            .scores(&asked)
+            .await?
+            .iter()
+            .flatten()
+            .all(Option::is_some))
     }
 }
 
 /// Whether a page lacks a comment that the ranks name before its end.
 fn lacks(shown: &[String], named: &[Cd]) -> bool {
-    named.iter().map(Cd::to_string).any(|named| Some(&named) >= shown.last() && !shown.contains(&named))
+    named
+        .iter()
+        .map(Cd::to_string)
+        .any(|named| Some(&named) >= shown.last() && !shown.contains(&named))
 }

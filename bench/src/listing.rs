@@ -1,4 +1,5 @@
-//! The comments of one large product, and those that a filter shows, page by page, as every design must show them.
+//! The comments of one large product, and those that a filter shows, page by page, as every design
+//! must show them.
 
 use std::sync::Arc;
 
@@ -8,8 +9,13 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_e
 
 use crate::workload::Comments;
 
-/// Everything but unreserved characters. Any other spelling of a page's address redirects to this one.
-const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// Everything but unreserved characters. Any other spelling of a page's address redirects to this
+/// one.
+const RESERVED: AsciiSet = NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 pub(crate) const PAGE_SIZE: usize = 20;
 pub(crate) const PRODUCT: &str = "shop/item-00000";
@@ -21,18 +27,32 @@ const FULL_PAGES: u32 = 80;
 
 type Listed = (Cd, Rating);
 
-/// The product's comments: identical on every call, and at least `comments`, so that the last page is full.
-pub(crate) fn drawn(comments: u32) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Comment>>> {
+/// The product's comments: identical on every call, and at least `comments`, so that the last page
+/// is full.
+pub(crate) fn drawn(
+    comments: u32,
+) -> anyhow::Result<impl Iterator<Item = anyhow::Result<Comment>>> {
     let product = ProductId::parse(PRODUCT)?;
     let mut workload = Comments::new(8)?;
-    let ratings = RATINGS.into_iter().cycle().take(comments.next_multiple_of(FULL_PAGES) as usize);
-    Ok(ratings
-        .map(move |rating| Ok(Comment { product: product.clone(), rating: Rating::new(rating)?, ..workload.draw()? })))
+    let ratings = RATINGS
+        .into_iter()
+        .cycle()
+        .take(comments.next_multiple_of(FULL_PAGES) as usize);
+    Ok(ratings.map(move |rating| {
+        Ok(Comment {
+            product: product.clone(),
+            rating: Rating::new(rating)?,
+            ..workload.draw()?
+        })
+    }))
 }
 
 pub(crate) fn all_and_union() -> anyhow::Result<Vec<Listing>> {
     let (product, union) = (ProductId::parse(PRODUCT)?, Some(RatingSet::parse(UNION)?));
-    Ok(vec![Listing::new(&product, Filter::ANY), Listing::new(&product, Filter::new(None, union))])
+    Ok(vec![
+        Listing::new(&product, Filter::ANY),
+        Listing::new(&product, Filter::new(None, union)),
+    ])
 }
 
 #[derive(Debug)]
@@ -43,11 +63,18 @@ pub(crate) struct Listing {
 
 impl Listing {
     pub(crate) fn new(product: &ProductId, filter: Filter) -> Self {
-        Self { key: FilterKey { product: product.clone(), filter }, comments: Vec::new() }
+        Self {
+            key: FilterKey {
+                product: product.clone(),
+                filter,
+            },
+            comments: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, comment: &Comment) -> bool {
-        let is_shown = self.key.product == comment.product && self.key.filter.matches(&comment.placement());
+        let is_shown =
+            self.key.product == comment.product && self.key.filter.matches(&comment.placement());
         if is_shown {
             self.comments.push((comment.cd(), comment.rating));
         }
@@ -61,12 +88,20 @@ impl Listing {
     }
 
     pub(crate) fn ratings(&self) -> usize {
-        self.key.filter.ratings().map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
+        self.key
+            .filter
+            .ratings()
+            .map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
     }
 
     pub(crate) fn four_index_query(&self) -> anyhow::Result<four_index::PageQuery> {
-        let (FilterKey { product, filter }, page_size) = (self.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
-        Ok(four_index::PageQuery { product, filter, page_size })
+        let (FilterKey { product, filter }, page_size) =
+            (self.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
+        Ok(four_index::PageQuery {
+            product,
+            filter,
+            page_size,
+        })
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -79,7 +114,9 @@ impl Listing {
 
     /// The comments before a page, and the comments from the page on.
     pub(crate) fn around(&self, page: u64) -> (&[Listed], &[Listed]) {
-        let first = usize::try_from(page - 1).unwrap_or(usize::MAX).saturating_mul(PAGE_SIZE);
+        let first = usize::try_from(page - 1)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(PAGE_SIZE);
         self.comments.split_at(first.min(self.comments.len()))
     }
 
@@ -87,10 +124,24 @@ impl Listing {
         self.around(page).0.last().map(|(cd, _)| cd)
     }
 
-    pub(crate) fn expect_page<'id>(&self, page: u64, shown: impl IntoIterator<Item = &'id str>) -> anyhow::Result<()> {
+    pub(crate) fn expect_page<'id>(
+        &self,
+        page: u64,
+        shown: impl IntoIterator<Item = &'id str>,
+    ) -> anyhow::Result<()> {
         let shown: Vec<&str> = shown.into_iter().collect();
-        let expected: Vec<&str> = self.around(page).1.iter().take(PAGE_SIZE).map(|(cd, _)| cd.id.as_str()).collect();
-        ensure!(shown == expected, "{}, page {page}: {shown:?} instead of {expected:?}", self.key);
+        let expected: Vec<&str> = self
+            .around(page)
+            .1
+            .iter()
+            .take(PAGE_SIZE)
+            .map(|(cd, _)| cd.id.as_str())
+            .collect();
+        ensure!(
+            shown == expected,
+            "{}, page {page}: {shown:?} instead of {expected:?}",
+            self.key
+        );
         Ok(())
     }
 
@@ -100,18 +151,32 @@ impl Listing {
 
     pub(crate) fn json_path(&self, page: u64) -> String {
         let mut path = format!("/api/v1/products/{}/comments?page={page}", self.product());
-        for rating in self.key.filter.ratings().iter().flat_map(|ratings| ratings.iter()) {
+        for rating in self
+            .key
+            .filter
+            .ratings()
+            .iter()
+            .flat_map(|ratings| ratings.iter())
+        {
             path.push_str(&format!("&rating={rating}"));
         }
         path
     }
 
-    /// The address of a page for people. Its number counts from the oldest comment. All pages must be full: the front page
-    /// then has no number and begins with the newest comment.
+    /// The address of a page for people. Its number counts from the oldest comment. All pages must
+    /// be full: the front page then has no number and begins with the newest comment.
     pub(crate) fn html_path(&self, page: u64) -> String {
-        let filter = self.key.filter.ratings().map_or(String::new(), |ratings| format!("/~/{ratings}"));
+        let filter = self
+            .key
+            .filter
+            .ratings()
+            .map_or(String::new(), |ratings| format!("/~/{ratings}"));
         let number = (self.pages() + 1).saturating_sub(page);
-        let number = if page > 1 { format!("?page={number}") } else { String::new() };
+        let number = if page > 1 {
+            format!("?page={number}")
+        } else {
+            String::new()
+        };
         format!("/product/{}/comments{filter}{number}", self.product())
     }
 

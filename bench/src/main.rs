@@ -1,4 +1,5 @@
-//! All measurements: `make bench`, or `bench --only NAME`. Each figure is printed and merged into a report ([`report`]).
+//! All measurements: `make bench`, or `bench --only NAME`. Each figure is printed and merged into a
+//! report ([`report`]).
 
 mod compare;
 mod depth;
@@ -27,7 +28,8 @@ use measure::Effort;
 use overheads::{api, fan_out, index, repair};
 use report::Report;
 
-/// Measures Pagemark. Figures are merged into report.json, and report.md beside it has them as a table.
+/// Measures Pagemark. Figures are merged into report.json, and report.md beside it has them as a
+/// table.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
 struct Args {
@@ -49,32 +51,39 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing is measured.
+    /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing
+    /// is measured.
     Cost(money::Month),
-    /// Compares both designs on real DynamoDB, or on a service like it. Prints first what that costs, and asks.
+    /// Compares both designs on real DynamoDB, or on a service like it. Prints first what that
+    /// costs, and asks.
     Compare(EndpointArgs),
-    /// Keeps the reports of several runs in bench/results, and writes their figures into the documents and plots.
+    /// Keeps the reports of several runs in bench/results, and writes their figures into the
+    /// documents and plots.
     Publish { files: Vec<PathBuf> },
 }
 
-/// The measurements, in the order in which they run. `Index` is first: it measures the memory of this process, and others
-/// leave it large.
+/// The measurements, in the order in which they run. `Index` is first: it measures the memory of
+/// this process, and others leave it large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
 enum Name {
-    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
+    /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of
+    /// the page index.
     Index,
     /// The handler of `stream-writer` beside bare batch writes of the same items.
     FanOut,
     /// Pages by the API over HTTP beside the same queries by the bare SDK.
     Api,
-    /// The rebuild of the page index beside bare queries and a bare pipeline, and the audit beside a bare scan.
+    /// The rebuild of the page index beside bare queries and a bare pipeline, and the audit beside
+    /// a bare scan.
     Repair,
     /// This design beside the one with four indexes: reading, writing, storage, money.
     Compare,
-    /// Any page by its number. Beside it: PostgreSQL, SQLite, and a walk by cursor through four indexes.
+    /// Any page by its number. Beside it: PostgreSQL, SQLite, and a walk by cursor through four
+    /// indexes.
     Depth,
-    /// From an acknowledged POST until the comment is visible under every filter, idle and at half the maximum rate.
+    /// From an acknowledged POST until the comment is visible under every filter, idle and at half
+    /// the maximum rate.
     Lag,
     /// The articles' test of a web site, for both designs: `ab -n 1000 -c 20`.
     Site,
@@ -113,7 +122,10 @@ async fn measure_all(args: &Args) -> anyhow::Result<()> {
             failed.push(name);
         }
     }
-    println!("\nmerged into {}: see report.md there", args.folder.display());
+    println!(
+        "\nmerged into {}: see report.md there",
+        args.folder.display()
+    );
     ensure!(failed.is_empty(), "failed: {}", failed.iter().join(", "));
     Ok(())
 }
@@ -127,9 +139,23 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
         Effort { rounds, a_turn }
     };
     match name {
-        Name::Index => index::measure(report, comments(2_000, 1_000_000), effort((2, 500), (15, 5_000))).await,
+        Name::Index => {
+            index::measure(
+                report,
+                comments(2_000, 1_000_000),
+                effort((2, 500), (15, 5_000)),
+            )
+            .await
+        }
         Name::FanOut => fan_out::measure(report, effort((2, 100), (7, 300))).await,
-        Name::Api => api::measure(report, comments(2_000, 100_000), effort((2, 100), (5, 2_000))).await,
+        Name::Api => {
+            api::measure(
+                report,
+                comments(2_000, 100_000),
+                effort((2, 100), (5, 2_000)),
+            )
+            .await
+        }
         Name::Repair => repair::measure(report, comments(500, 4_000), number(1, 5)).await,
         Name::Compare => {
             let load = compare::Load {
@@ -145,6 +171,8 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
             let (rounds, requests) = if quick { (1, 40) } else { (5, 1_000) };
             site::measure(report, comments(1_000, 50_000), rounds, requests).await
         }
-        Name::Scale => scale::measure(report, comments(10_000, 10_000_000), number(100, 2_000)).await,
+        Name::Scale => {
+            scale::measure(report, comments(10_000, 10_000_000), number(100, 2_000)).await
+        }
     }
 }

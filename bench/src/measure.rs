@@ -1,4 +1,5 @@
-//! One way to measure: rounds in which contestants take turns, latencies, and a median with its spread.
+//! One way to measure: rounds in which contestants take turns, latencies, and a median with its
+//! spread.
 
 use std::time::{Duration, Instant};
 
@@ -27,13 +28,21 @@ impl Spread {
         // Between the two middle values of an even number.
         let negative: Vec<f64> = values.iter().map(|value| -value).collect();
         let median = (lower - percentile(&negative, 0.5)) / 2.0;
-        Self { median, lowest, highest }
+        Self {
+            median,
+            lowest,
+            highest,
+        }
     }
 }
 
 impl From<f64> for Spread {
     fn from(value: f64) -> Self {
-        Self { median: value, lowest: value, highest: value }
+        Self {
+            median: value,
+            lowest: value,
+            highest: value,
+        }
     }
 }
 
@@ -42,7 +51,11 @@ fn percentile(values: &[f64], share: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let rank = (share * as_f64(sorted.len() as u64)).ceil();
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rank among the values")]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a rank among the values"
+    )]
     let place = (rank as usize).saturating_sub(1);
     sorted.get(place).copied().unwrap_or(0.0)
 }
@@ -76,9 +89,14 @@ impl Latencies {
         percentile(&self.0, share)
     }
 
-    /// What reports show. Fewer than 1,000 durations have no 99th percentile: it is NaN, which a report leaves out.
+    /// What reports show. Fewer than 1,000 durations have no 99th percentile: it is NaN, which a
+    /// report leaves out.
     pub(crate) fn shown(&self) -> [(&'static str, f64); 2] {
-        let p99_us = if self.0.len() < P99_FROM { f64::NAN } else { self.percentile_us(0.99) };
+        let p99_us = if self.0.len() < P99_FROM {
+            f64::NAN
+        } else {
+            self.percentile_us(0.99)
+        };
         [("p50", self.p50_us()), ("p99", p99_us)]
     }
 
@@ -87,7 +105,9 @@ impl Latencies {
     }
 }
 
-pub(crate) async fn timed<T>(call: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<(T, Duration)> {
+pub(crate) async fn timed<T>(
+    call: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<(T, Duration)> {
     let began = Instant::now();
     let result = call.await?;
     Ok((result, began.elapsed()))
@@ -116,7 +136,8 @@ impl<const N: usize> Rounds<N> {
         self.spread(|times| f64::from(count) / seconds(times, contestant))
     }
 
-    /// One contestant's rate as a multiple of another's in the same round. Other load on the machine affects both.
+    /// One contestant's rate as a multiple of another's in the same round. Other load on the
+    /// machine affects both.
     pub(crate) fn ratio(&self, contestant: usize, other: usize) -> Spread {
         self.spread(|times| seconds(times, other) / seconds(times, contestant))
     }
@@ -127,7 +148,9 @@ impl<const N: usize> Rounds<N> {
 }
 
 fn seconds(times: &[Duration], contestant: usize) -> f64 {
-    times.get(contestant).map_or(f64::NAN, Duration::as_secs_f64)
+    times
+        .get(contestant)
+        .map_or(f64::NAN, Duration::as_secs_f64)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a measured figure")]
@@ -145,7 +168,10 @@ mod tests {
         (1..=999).for_each(|us| latencies.record(Duration::from_micros(us)));
         assert!(latencies.shown()[1].1.is_nan());
         latencies.record(Duration::from_micros(1_000));
-        assert_eq!(latencies.shown().map(|(share, us)| (share, us.round())), [("p50", 500.0), ("p99", 990.0)]);
+        assert_eq!(
+            latencies.shown().map(|(share, us)| (share, us.round())),
+            [("p50", 500.0), ("p99", 990.0)]
+        );
     }
 
     #[tokio::test]
@@ -156,9 +182,30 @@ mod tests {
             Ok([Duration::from_secs(ours), Duration::from_secs(bare)])
         });
         let rounds = rounds.await.unwrap();
-        assert_eq!(rounds.ratio(0, 1), Spread { median: 0.5, lowest: 0.5, highest: 0.8 });
-        assert_eq!(rounds.rate(0, 60), Spread { median: 3.0, lowest: 2.0, highest: 30.0 });
+        assert_eq!(
+            rounds.ratio(0, 1),
+            Spread {
+                median: 0.5,
+                lowest: 0.5,
+                highest: 0.8
+            }
+        );
+        assert_eq!(
+            rounds.rate(0, 60),
+            Spread {
+                median: 3.0,
+                lowest: 2.0,
+                highest: 30.0
+            }
+        );
         assert_eq!(Spread::of(&[]), 0.0.into());
-        assert_eq!(Spread::of(&[4.0, 1.0]), Spread { median: 2.5, lowest: 1.0, highest: 4.0 });
+        assert_eq!(
+            Spread::of(&[4.0, 1.0]),
+            Spread {
+                median: 2.5,
+                lowest: 1.0,
+                highest: 4.0
+            }
+        );
     }
 }

@@ -1,7 +1,9 @@
-//! A table that answers calls in parallel, each after an assumed delay. It replays what the engine answered.
+//! A table that answers calls in parallel, each after an assumed delay. It replays what the engine
+//! answered.
 //!
-//! The engine answers one call at a time, so parallel queries wait for each other there. On DynamoDB they do not. Here, the
-//! first call goes to the engine, and its answer is kept for all calls with the same operation and JSON.
+//! The engine answers one call at a time, so parallel queries wait for each other there. On
+//! DynamoDB they do not. Here, the first call goes to the engine, and its answer is kept for all
+//! calls with the same operation and JSON.
 
 use std::{
     collections::HashMap,
@@ -27,7 +29,8 @@ use serde_json::Value;
 
 use crate::http::{self, Server};
 
-/// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). Both are assumptions.
+/// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). Both are
+/// assumptions.
 const MEDIAN: Duration = Duration::from_millis(4);
 const P99: Duration = Duration::from_millis(10);
 /// The 99th percentile of the standard normal distribution.
@@ -37,7 +40,8 @@ const NORMAL_P99: f64 = 2.326_347_9;
 pub(crate) enum Delay {
     /// Every answer takes [`MEDIAN`]: the best case for parallel queries.
     Equal,
-    /// Log-normal: a few answers take much longer, and the slowest of several parallel queries decides.
+    /// Log-normal: a few answers take much longer, and the slowest of several parallel queries
+    /// decides.
     Varying,
 }
 
@@ -46,7 +50,8 @@ impl Delay {
         match self {
             Self::Equal => MEDIAN,
             Self::Varying => {
-                // A normal deviate by the method of Box and Muller. The logarithm's argument is never zero.
+                // A normal deviate by the method of Box and Muller. The logarithm's argument is
+                // never zero.
                 let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
                 let deviate = radius * (TAU * rng.random::<f64>()).cos();
                 let sigma = P99.div_duration_f64(MEDIAN).ln() / NORMAL_P99;
@@ -56,7 +61,8 @@ impl Delay {
     }
 }
 
-/// A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of a millisecond.
+/// A thread sleeps with a precision of some tens of microseconds, and an asynchronous timer only of
+/// a millisecond.
 pub(crate) async fn sleep_precisely(delay: Duration) -> anyhow::Result<()> {
     Ok(tokio::task::spawn_blocking(move || thread::sleep(delay)).await?)
 }
@@ -81,7 +87,10 @@ impl RecordedTable {
             let recording = answering.clone();
             async move { recording.answer(request).await }
         };
-        Ok(Self { server: Server::start(answer).await?, recording })
+        Ok(Self {
+            server: Server::start(answer).await?,
+            recording,
+        })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -108,29 +117,65 @@ impl Recording {
     async fn answer(&self, request: Request<Incoming>) -> anyhow::Result<Response<Full<Bytes>>> {
         let (head, body) = request.into_parts();
         let body = body.collect().await?.to_bytes();
-        let operation = head.headers.get("x-amz-target").context("a call without an operation")?;
-        let call = (Bytes::copy_from_slice(operation.as_bytes()), serde_json::from_slice(&body)?);
+        let operation = head
+            .headers
+            .get("x-amz-target")
+            .context("a call without an operation")?;
+        let call = (
+            Bytes::copy_from_slice(operation.as_bytes()),
+            serde_json::from_slice(&body)?,
+        );
         let answer = match self.recorded(&call) {
             Some(answer) => answer,
-            None => self.record(call, Request::from_parts(head, Full::new(body))).await?,
+            None => {
+                self.record(call, Request::from_parts(head, Full::new(body)))
+                    .await?
+            }
         };
-        let delay = self.delay.draw(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner));
-        self.most_waiting.fetch_max(1 + self.waiting.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let delay = self
+            .delay
+            .draw(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner));
+        self.most_waiting.fetch_max(
+            1 + self.waiting.fetch_add(1, Ordering::Relaxed),
+            Ordering::Relaxed,
+        );
         sleep_precisely(delay).await?;
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         Ok(answer.map(Full::new))
     }
 
     fn recorded(&self, call: &Call) -> Option<Response<Bytes>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(call).cloned()
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(call)
+            .cloned()
     }
 
-    async fn record(&self, call: Call, mut request: Request<Full<Bytes>>) -> anyhow::Result<Response<Bytes>> {
-        request.headers_mut().insert(HOST, self.engine.to_string().parse()?);
-        let (head, body) = http::connect(self.engine).await?.send_request(request).await?.into_parts();
+    async fn record(
+        &self,
+        call: Call,
+        mut request: Request<Full<Bytes>>,
+    ) -> anyhow::Result<Response<Bytes>> {
+        request
+            .headers_mut()
+            .insert(HOST, self.engine.to_string().parse()?);
+        let (head, body) = http::connect(self.engine)
+            .await?
+            .send_request(request)
+            .await?
+            .into_parts();
         let answer = Response::from_parts(head, body.collect().await?.to_bytes());
-        ensure!(answer.status().is_success(), "the engine answers {}: {:?}", answer.status(), answer.body());
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(call, answer.clone());
+        ensure!(
+            answer.status().is_success(),
+            "the engine answers {}: {:?}",
+            answer.status(),
+            answer.body()
+        );
+        self.answers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(call, answer.clone());
         Ok(answer)
     }
 }
@@ -149,10 +194,15 @@ mod tests {
     #[test]
     fn varying_delays_have_the_stated_median_and_99th_percentile() {
         let mut rng = StdRng::seed_from_u64(1);
-        let mut drawn: Vec<Duration> = (0..100_000).map(|_| Delay::Varying.draw(&mut rng)).collect();
+        let mut drawn: Vec<Duration> = (0..100_000)
+            .map(|_| Delay::Varying.draw(&mut rng))
+            .collect();
         drawn.sort();
         for (drawn, expected) in [(drawn[50_000], MEDIAN), (drawn[99_000], P99)] {
-            assert!((drawn.div_duration_f64(expected) - 1.0).abs() < 0.03, "{drawn:?} instead of {expected:?}");
+            assert!(
+                (drawn.div_duration_f64(expected) - 1.0).abs() < 0.03,
+                "{drawn:?} instead of {expected:?}"
+            );
         }
     }
 
@@ -161,23 +211,43 @@ mod tests {
         let store = Store::start().await.unwrap();
         create_table(&store.table).await.unwrap();
         let key = |name: &str| AttributeValue::S(name.to_owned());
-        let put = store.table.client().put_item().table_name(store.table.name());
-        put.item("pk", key("a")).item("sk", key("b")).send().await.unwrap();
+        let put = store
+            .table
+            .client()
+            .put_item()
+            .table_name(store.table.name());
+        put.item("pk", key("a"))
+            .item("sk", key("b"))
+            .send()
+            .await
+            .unwrap();
         let engine = address_in(&store.engine_url().unwrap()).unwrap();
         let recorded = RecordedTable::before(engine, Delay::Equal).await.unwrap();
         let table = connect(store.table.name(), Some(&recorded.url())).await;
         let get = async |partition: &str| {
             let get = table.client().get_item().table_name(table.name());
-            get.key("pk", key(partition)).key("sk", key("b")).send().await
+            get.key("pk", key(partition))
+                .key("sk", key("b"))
+                .send()
+                .await
         };
         let first = get("a").await.unwrap().item;
-        assert_eq!(first.as_ref().map(|item| item["pk"].clone()), Some(key("a")));
+        assert_eq!(
+            first.as_ref().map(|item| item["pk"].clone()),
+            Some(key("a"))
+        );
         store.stop().await;
         assert_eq!(get("a").await.unwrap().item, first);
         for answer in join_all((0..32).map(|_| get("a"))).await {
             assert_eq!(answer.unwrap().item, first);
         }
-        assert!(recorded.most_waiting() > 1, "parallel calls waited for each other");
-        assert!(get("another").await.is_err(), "a call that the engine never answered");
+        assert!(
+            recorded.most_waiting() > 1,
+            "parallel calls waited for each other"
+        );
+        assert!(
+            get("another").await.is_err(),
+            "a call that the engine never answered"
+        );
     }
 }

@@ -1,10 +1,12 @@
 //! `scale`: how pages and the page index grow with the number of comments of a product.
 //!
-//! - **Page index** in Redis, as far as the machine has the memory. How long it takes to find the ids of a random page, how
-//!   much memory the data takes, and how fast edits fill it. Edits come in random order of time, as in a rebuild.
+//! - **Page index** in Redis, as far as the machine has the memory. How long it takes to find the
+//!   ids of a random page, how much memory the data takes, and how fast edits fill it. Edits come
+//!   in random order of time, as in a rebuild.
 //! - **Reads**: random pages read like in the API without HTTP, and the last page beside page 2.
 //!
-//! Growth is the exponent of a power law from the fewest to the most comments. Its limit is a logarithm's, as of a search.
+//! Growth is the exponent of a power law from the fewest to the most comments. Its limit is a
+//! logarithm's, as of a search.
 
 use std::{collections::BTreeMap, fs};
 
@@ -24,7 +26,8 @@ use crate::{
 
 const INDEX_SIZES: [u32; 4] = [10_000, 100_000, 1_000_000, 10_000_000];
 const READ_SIZES: [u32; 3] = [5_000, 50_000, 200_000];
-/// Free memory for the page index, of which a comment takes up to 300 bytes, and for the rest of the machine.
+/// Free memory for the page index, of which a comment takes up to 300 bytes, and for the rest of
+/// the machine.
 const INDEX_BYTES_A_COMMENT: f64 = 600.0;
 const INDEX_BYTES_AT_LEAST: f64 = 1e9;
 const SAMPLES: u32 = 20;
@@ -38,34 +41,73 @@ const DRAWN: [&str; 5] = [
     "page index, bytes/comment",
 ];
 
-/// Measures at all sizes up to the requested number of comments, with so many pages for each latency.
+/// Measures at all sizes up to the requested number of comments, with so many pages for each
+/// latency.
 pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyhow::Result<()> {
     let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     let mut add = |report: &mut Report, comments: u32, name: &str, value: f64, unit: &str| {
         report.add(format!("{name}, {} comments", count(comments)), value, unit);
-        curves.entry(name.to_owned()).or_default().push((f64::from(comments), value));
+        curves
+            .entry(name.to_owned())
+            .or_default()
+            .push((f64::from(comments), value));
     };
     for size in INDEX_SIZES.into_iter().filter(|size| *size <= most) {
-        if f64::from(size) * INDEX_BYTES_A_COMMENT + INDEX_BYTES_AT_LEAST > available_memory_bytes()? {
-            report.step(&format!("too little free memory for {} comments", count(size)));
+        if f64::from(size) * INDEX_BYTES_A_COMMENT + INDEX_BYTES_AT_LEAST
+            > available_memory_bytes()?
+        {
+            report.step(&format!(
+                "too little free memory for {} comments",
+                count(size)
+            ));
             break;
         }
         report.step(&format!("the page index, {} comments", count(size)));
         let mut redis = Redis::start().await?;
         let (empty, product) = (redis.memory_bytes().await?, ProductId::parse(PRODUCT)?);
-        let (_, took) = timed(fill(&redis.index, &mut Comments::new(11)?, size, Some(&product))).await?;
+        let (_, took) = timed(fill(
+            &redis.index,
+            &mut Comments::new(11)?,
+            size,
+            Some(&product),
+        ))
+        .await?;
         let bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty));
-        add(report, size, "page index, drawing and filling", f64::from(size) / took.as_secs_f64(), "comments/s");
-        add(report, size, "page index, bytes/comment", bytes / f64::from(size), "bytes");
-        for (ratings, name) in [("5", "1 rating"), ("1.3.5", "3 ratings"), ("1.2.3.4.5", "all")] {
+        add(
+            report,
+            size,
+            "page index, drawing and filling",
+            f64::from(size) / took.as_secs_f64(),
+            "comments/s",
+        );
+        add(
+            report,
+            size,
+            "page index, bytes/comment",
+            bytes / f64::from(size),
+            "bytes",
+        );
+        for (ratings, name) in [
+            ("5", "1 rating"),
+            ("1.3.5", "3 ratings"),
+            ("1.2.3.4.5", "all"),
+        ] {
             for (share, us) in index_pages(&redis.index, ratings, pages).await?.shown() {
-                add(report, size, &format!("page index, {name}: {share}"), us, "us");
+                add(
+                    report,
+                    size,
+                    &format!("page index, {name}: {share}"),
+                    us,
+                    "us",
+                );
             }
         }
     }
     for size in READ_SIZES.into_iter().filter(|size| *size <= most) {
         report.step(&format!("reads, {} comments", count(size)));
-        let stores = FilledStores::fill(Store::start().await?, drawn(size)?, all_and_union()?, false).await?;
+        let stores =
+            FilledStores::fill(Store::start().await?, drawn(size)?, all_and_union()?, false)
+                .await?;
         for (place, name) in [(0, "all"), (1, "3 ratings")] {
             for (share, us) in reads(&stores, stores.listing(place)?, pages).await?.shown() {
                 add(report, size, &format!("page of {name}: {share}"), us, "us");
@@ -77,15 +119,27 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
         stores.store.stop().await;
     }
     for (name, points) in curves.iter().filter(|(name, _)| name.ends_with("p50")) {
-        let [(fewest, first), .., (most, last)] = points.as_slice() else { continue };
+        let [(fewest, first), .., (most, last)] = points.as_slice() else {
+            continue;
+        };
         let exponent = |growth: f64| growth.ln() / (most / fewest).ln();
-        let note = format!("exponent, at most {:.3}; a logarithm's", exponent(most.ln() / fewest.ln()));
-        report.noted(format!("growth of {name}"), exponent(last / first), "", &note);
+        let note = format!(
+            "exponent, at most {:.3}; a logarithm's",
+            exponent(most.ln() / fewest.ln())
+        );
+        report.noted(
+            format!("growth of {name}"),
+            exponent(last / first),
+            "",
+            &note,
+        );
     }
     let series = DRAWN.into_iter().filter_map(|name| {
         let points = curves.get(name)?;
         let (_, first) = *points.first()?;
-        let points = points.iter().map(|(comments, value)| (*comments, value / first));
+        let points = points
+            .iter()
+            .map(|(comments, value)| (*comments, value / first));
         Some(Series::new(name, points.collect::<Vec<_>>()))
     });
     let axes = ["comments", "times the value with the fewest comments"];
@@ -94,20 +148,40 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
 
 fn available_memory_bytes() -> anyhow::Result<f64> {
     let info = fs::read_to_string("/proc/meminfo").context("this needs Linux")?;
-    let kib = info.lines().find_map(|line| line.strip_prefix("MemAvailable:")?.trim().strip_suffix(" kB"));
-    Ok(kib.context("/proc/meminfo does not say MemAvailable")?.parse::<f64>()? * 1_024.0)
+    let kib = info.lines().find_map(|line| {
+        line.strip_prefix("MemAvailable:")?
+            .trim()
+            .strip_suffix(" kB")
+    });
+    Ok(kib
+        .context("/proc/meminfo does not say MemAvailable")?
+        .parse::<f64>()?
+        * 1_024.0)
 }
 
 async fn reads(stores: &FilledStores, listing: &Listing, pages: u32) -> anyhow::Result<Latencies> {
     let (mut rng, reader) = (StdRng::seed_from_u64(12), stores.reader());
-    for page in (0..SAMPLES).map(|_| rng.random_range(1..=listing.pages())).collect::<Vec<_>>() {
+    for page in (0..SAMPLES)
+        .map(|_| rng.random_range(1..=listing.pages()))
+        .collect::<Vec<_>>()
+    {
         listing.expect_comments(page, &reader.page(listing, page).await?)?;
     }
-    Latencies::of(pages / 10, pages, async || reader.page(listing, rng.random_range(1..=listing.pages())).await).await
+    Latencies::of(pages / 10, pages, async || {
+        reader
+            .page(listing, rng.random_range(1..=listing.pages()))
+            .await
+    })
+    .await
 }
 
-/// The time that the last page takes, as a multiple of page 2's, in rounds of so many requests of each.
-async fn last_page(stores: &FilledStores, listing: &Listing, requests: u32) -> anyhow::Result<Spread> {
+/// The time that the last page takes, as a multiple of page 2's, in rounds of so many requests of
+/// each.
+async fn last_page(
+    stores: &FilledStores,
+    listing: &Listing,
+    requests: u32,
+) -> anyhow::Result<Spread> {
     let reader = stores.reader();
     let turn = async |page: u64| {
         let took = timed(async {
@@ -118,13 +192,19 @@ async fn last_page(stores: &FilledStores, listing: &Listing, requests: u32) -> a
         });
         anyhow::Ok(took.await?.1)
     };
-    let rounds = Rounds::run(ROUNDS, async || Ok([turn(listing.pages()).await?, turn(2).await?])).await?;
+    let rounds = Rounds::run(ROUNDS, async || {
+        Ok([turn(listing.pages()).await?, turn(2).await?])
+    })
+    .await?;
     Ok(rounds.ratio(1, 0))
 }
 
 async fn index_pages(index: &PageIndex, ratings: &str, pages: u32) -> anyhow::Result<Latencies> {
     let filter = Filter::new(None, Some(RatingSet::parse(ratings)?));
-    let key = FilterKey { product: ProductId::parse(PRODUCT)?, filter };
+    let key = FilterKey {
+        product: ProductId::parse(PRODUCT)?,
+        filter,
+    };
     let last = (ranked(index, TABLE_ID, &key, 1, PAGE_SIZE).await?.all / PAGE_SIZE as u64).max(1);
     let mut rng = StdRng::seed_from_u64(5);
     let page = async || ranked(index, TABLE_ID, &key, rng.random_range(1..=last), PAGE_SIZE).await;

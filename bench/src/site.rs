@@ -1,12 +1,15 @@
-//! `site`: the articles' test of their web site, for all designs: `ab -n 1000 -c 20`, without keep-alive.
+//! `site`: the articles' test of their web site, for all designs: `ab -n 1000 -c 20`, without
+//! keep-alive.
 //!
-//! The articles asked for the first page of a product (<https://alexjreid.dev/posts/dynamodb-efficient-filtering-3/>): 783
-//! requests a second without a filter, and 268 with three ratings. Their machine was a t2.medium, with DynamoDB behind it.
-//! So compare the figures of one run with each other only.
+//! The articles asked for the first page of a product
+//! (<https://alexjreid.dev/posts/dynamodb-efficient-filtering-3/>): 783 requests a second without a
+//! filter, and 268 with three ratings. Their machine was a t2.medium, with DynamoDB behind it. So
+//! compare the figures of one run with each other only.
 //!
-//! Here one server answers for all designs from a table with varying delays. Pages have comments alone, as in the articles,
-//! or also totals: those of the page index, or of the counters. The table's work grows with the number of queries and shares
-//! the cores, so the rate overstates what a site with four indexes costs.
+//! Here one server answers for all designs from a table with varying delays. Pages have comments
+//! alone, as in the articles, or also totals: those of the page index, or of the counters. The
+//! table's work grows with the number of queries and shares the cores, so the rate overstates what
+//! a site with four indexes costs.
 
 use std::sync::Arc;
 
@@ -23,13 +26,16 @@ use crate::{
     http::{self, address_in},
     measure::Spread,
     recorded_table::{Delay, RecordedTable},
-    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Report, count},
+    report::{
+        FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Report, count,
+    },
     stores::Store,
 };
 
 const CLIENTS: u32 = 20;
 
-/// The designs, and whether their pages have totals. Readers refuse a total of the page index that is not the listing's.
+/// The designs, and whether their pages have totals. Readers refuse a total of the page index that
+/// is not the listing's.
 const PAGES: [(&str, bool); 5] = [
     (PAGEMARK, false),
     (FOUR_INDEXES, false),
@@ -48,17 +54,45 @@ struct Page {
 }
 
 /// Measures with a product of `comments` comments: in each round, so many requests of each page.
-pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: usize, requests: u32) -> anyhow::Result<()> {
+pub(crate) async fn measure(
+    report: &mut Report,
+    comments: u32,
+    rounds: usize,
+    requests: u32,
+) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(comments)));
     let contestants = Contestants::load(Store::start().await?, comments).await?;
-    let table = RecordedTable::before(address_in(&contestants.stores.store.engine_url()?)?, Delay::Varying).await?;
+    let table = RecordedTable::before(
+        address_in(&contestants.stores.store.engine_url()?)?,
+        Delay::Varying,
+    )
+    .await?;
     let reader = contestants.delayed_reader(&table.url()).await?;
-    let asked = [contestants.stores.listing(ANY_RATING)?, contestants.stores.listing(THREE_RATINGS)?];
+    let asked = [
+        contestants.stores.listing(ANY_RATING)?,
+        contestants.stores.listing(THREE_RATINGS)?,
+    ];
     let mut pages = Vec::new();
     for (listing, (design, with_total)) in asked.into_iter().cartesian_product(PAGES) {
-        let ratings = if listing.ratings() == 3 { "three ratings" } else { "any rating" };
-        let what = format!("{ratings}, {}", if with_total { "with totals" } else { "comments alone" });
-        pages.push(Page { what, design, with_total, ask: Ask::new(listing, 1)? });
+        let ratings = if listing.ratings() == 3 {
+            "three ratings"
+        } else {
+            "any rating"
+        };
+        let what = format!(
+            "{ratings}, {}",
+            if with_total {
+                "with totals"
+            } else {
+                "comments alone"
+            }
+        );
+        pages.push(Page {
+            what,
+            design,
+            with_total,
+            ask: Ask::new(listing, 1)?,
+        });
     }
     let server = serve(reader, pages.clone()).await?;
     let mut answers = Vec::new();
@@ -67,22 +101,39 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: usize, r
     }
     for ((page, answer), (next, another)) in pages.iter().zip(&answers).tuple_windows() {
         let are_right = answer.0.is_success() && (answer == another || page.what != next.what);
-        ensure!(are_right, "{}: {} and {} answer different pages", page.what, page.design, next.design);
+        ensure!(
+            are_right,
+            "{}: {} and {} answer different pages",
+            page.what,
+            page.design,
+            next.design
+        );
     }
-    report.step(&format!("{requests} requests by {CLIENTS} clients, {rounds} rounds"));
+    report.step(&format!(
+        "{requests} requests by {CLIENTS} clients, {rounds} rounds"
+    ));
     let mut rates: Vec<Vec<f64>> = vec![Vec::new(); pages.len()];
     for round in 0..=rounds {
         // The design that goes first changes with each round. The first round warms up.
-        let order = if round % 2 == 0 { (0..pages.len()).collect_vec() } else { (0..pages.len()).rev().collect() };
+        let order = if round % 2 == 0 {
+            (0..pages.len()).collect_vec()
+        } else {
+            (0..pages.len()).rev().collect()
+        };
         for page in order {
-            let rate = requests_per_s(&format!("http://{}/{page}", server.address), requests).await?;
+            let rate =
+                requests_per_s(&format!("http://{}/{page}", server.address), requests).await?;
             if round > 0 {
                 rates.get_mut(page).context("a page")?.push(rate);
             }
         }
     }
     for (page, rates) in pages.iter().zip(&rates) {
-        report.add(format!("{}: {}", page.what, page.design), Spread::of(rates), "requests/s");
+        report.add(
+            format!("{}: {}", page.what, page.design),
+            Spread::of(rates),
+            "requests/s",
+        );
     }
     drop((server, table));
     contestants.stores.store.stop().await;
@@ -95,7 +146,11 @@ async fn serve(reader: Reader, pages: Vec<Page>) -> anyhow::Result<http::Server>
         let site = site.clone();
         async move {
             let (reader, pages) = &*site;
-            let number = request.uri().path().trim_start_matches('/').parse::<usize>()?;
+            let number = request
+                .uri()
+                .path()
+                .trim_start_matches('/')
+                .parse::<usize>()?;
             let page = pages.get(number).context("an unknown page")?;
             anyhow::Ok(Response::new(Full::new(read(reader, page).await?.into())))
         }
@@ -103,19 +158,32 @@ async fn serve(reader: Reader, pages: Vec<Page>) -> anyhow::Result<http::Server>
     http::Server::start(answer).await
 }
 
-async fn read(reader: &Reader, Page { design, with_total, ask, .. }: &Page) -> anyhow::Result<String> {
+async fn read(
+    reader: &Reader,
+    Page {
+        design,
+        with_total,
+        ask,
+        ..
+    }: &Page,
+) -> anyhow::Result<String> {
     let of_index = Some(ask.listing.total());
     let (comments, total) = match (*design, with_total) {
         (PAGEMARK, false) => (reader.pages.page_after(&ask.listing, None).await?, None),
         (PAGEMARK, true) => (reader.pagemark(ask).await?, of_index),
-        (FOUR_INDEXES_PAGE_INDEX, _) => (reader.four_index_by_number(ask, false).await?.comments, of_index),
+        (FOUR_INDEXES_PAGE_INDEX, _) => (
+            reader.four_index_by_number(ask, false).await?.comments,
+            of_index,
+        ),
         (_, false) => (reader.four_index(ask).await?.comments, None),
         (_, true) => {
-            let (page, total) = try_join(reader.four_index(ask), reader.four_index_total(ask)).await?;
+            let (page, total) =
+                try_join(reader.four_index(ask), reader.four_index_total(ask)).await?;
             (page.comments, Some(total))
         }
     };
-    // A link to the next page is left out, in favour of four indexes: their cursor is longer than a page number.
+    // A link to the next page is left out, in favour of four indexes: their cursor is longer than a
+    // page number.
     let comments = comments.iter().map(|comment| {
         json!({
             "id": comment.id, "language": comment.language, "rating": comment.rating, "revision": comment.revision,
@@ -131,20 +199,43 @@ async fn read(reader: &Reader, Page { design, with_total, ask, .. }: &Page) -> a
 /// When `ab` cannot run, or a request was not answered by 200.
 async fn requests_per_s(url: &str, requests: u32) -> anyhow::Result<f64> {
     let mut ab = Command::new("ab");
-    ab.args(["-q", "-n", &requests.to_string(), "-c", &CLIENTS.to_string(), url]).kill_on_drop(true);
-    let output = ab.output().await.context("ab, of the package apache2-utils, cannot run: run scripts/ensure-ab.sh")?;
+    ab.args([
+        "-q",
+        "-n",
+        &requests.to_string(),
+        "-c",
+        &CLIENTS.to_string(),
+        url,
+    ])
+    .kill_on_drop(true);
+    let output = ab
+        .output()
+        .await
+        .context("ab, of the package apache2-utils, cannot run: run scripts/ensure-ab.sh")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success(), "ab fails: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(
+        output.status.success(),
+        "ab fails: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     rate_in(&text, requests).with_context(|| format!("ab prints:\n{text}"))
 }
 
 fn rate_in(text: &str, requests: u32) -> anyhow::Result<f64> {
     let field = |name: &str| {
-        let value = text.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
         value.with_context(|| format!("no {name}"))
     };
-    ensure!(field("Complete requests:")?.parse() == Ok(requests), "incomplete");
-    ensure!(field("Failed requests:")? == "0" && !text.contains("Non-2xx responses"), "failed requests");
+    ensure!(
+        field("Complete requests:")?.parse() == Ok(requests),
+        "incomplete"
+    );
+    ensure!(
+        field("Failed requests:")? == "0" && !text.contains("Non-2xx responses"),
+        "failed requests"
+    );
     Ok(field("Requests per second:")?.parse()?)
 }
 
@@ -159,12 +250,23 @@ mod tests {
     fn a_rate_counts_only_if_every_request_was_answered_by_200() {
         assert!((rate_in(PRINTED, 1_000).unwrap() - 782.96).abs() < 1e-9);
         for (part, by, requests) in [
-            ("Failed requests:        0", "Failed requests:        3", 1_000),
-            ("Failed requests:        0\n", "Failed requests:        0\nNon-2xx responses:      2\n", 1_000),
+            (
+                "Failed requests:        0",
+                "Failed requests:        3",
+                1_000,
+            ),
+            (
+                "Failed requests:        0\n",
+                "Failed requests:        0\nNon-2xx responses:      2\n",
+                1_000,
+            ),
             ("", "", 1_001),
             ("Requests per second:    782.96 [#/sec] (mean)", "", 1_000),
         ] {
-            assert!(rate_in(&PRINTED.replace(part, by), requests).is_err(), "{part} {by}");
+            assert!(
+                rate_in(&PRINTED.replace(part, by), requests).is_err(),
+                "{part} {by}"
+            );
         }
     }
 }

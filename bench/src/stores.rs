@@ -1,4 +1,5 @@
-//! The stores of the measurements, filled with many comments in little time, and readers of their pages.
+//! The stores of the measurements, filled with many comments in little time, and readers of their
+//! pages.
 
 use std::{collections::BTreeMap, env, process::Command, sync::Arc, time::Duration};
 
@@ -54,17 +55,29 @@ impl Store {
     }
 
     async fn start_in(folder: TempDir, table: &str) -> anyhow::Result<Self> {
-        let engine = Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
-        Ok(Self { table: connect(table, Some(&engine.endpoint_url())).await, engine: Some((engine, folder)) })
+        let engine =
+            Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+        Ok(Self {
+            table: connect(table, Some(&engine.endpoint_url())).await,
+            engine: Some((engine, folder)),
+        })
     }
 
     /// A table on a service; without a URL, on AWS in the region of the environment.
     pub(crate) async fn at(url: Option<&str>, table: &str) -> Self {
-        Self { table: connect(table, url).await, engine: None }
+        Self {
+            table: connect(table, url).await,
+            engine: None,
+        }
     }
 
     pub(crate) fn engine_url(&self) -> anyhow::Result<String> {
-        Ok(self.engine.as_ref().context("a local engine")?.0.endpoint_url())
+        Ok(self
+            .engine
+            .as_ref()
+            .context("a local engine")?
+            .0
+            .endpoint_url())
     }
 
     pub(crate) async fn stop(self) {
@@ -75,34 +88,62 @@ impl Store {
 }
 
 pub(crate) async fn connect(name: &str, url: Option<&str>) -> Table {
-    let calls = Calls { attempt_timeout: TIMEOUT, call_timeout: TIMEOUT * 2, ..Calls::PROMPT };
-    Table::connect(&TableConfig { calls, ..TableConfig::new(name, url.map(str::to_owned)) }).await
+    let calls = Calls {
+        attempt_timeout: TIMEOUT,
+        call_timeout: TIMEOUT * 2,
+        ..Calls::PROMPT
+    };
+    Table::connect(&TableConfig {
+        calls,
+        ..TableConfig::new(name, url.map(str::to_owned))
+    })
+    .await
 }
 
 /// The four-index design's table beside a table, by the same client.
 pub(crate) fn four_index_table(table: &Table) -> FourIndexTable {
-    FourIndexTable::new(table.client().clone(), format!("{}-four-index", table.name()))
+    FourIndexTable::new(
+        table.client().clone(),
+        format!("{}-four-index", table.name()),
+    )
 }
 
-/// Creates the project's table without its stream, time to live and backups.
-/// The embedded engine pays for every stream record in proportion to all earlier ones, which would hide what is compared.
+/// Creates the project's table without its stream, time to live and backups. The embedded engine
+/// pays for every stream record in proportion to all earlier ones, which would hide what is
+/// compared.
 pub(crate) async fn create_table(table: &Table) -> anyhow::Result<()> {
     let attributes = definition::attribute_definitions()?;
-    let create = table.client().create_table().table_name(table.name()).billing_mode(BillingMode::PayPerRequest);
-    let create =
-        create.set_attribute_definitions(Some(attributes)).set_global_secondary_indexes(Some(definition::indexes()?));
-    create.set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?)).send().await?;
+    let create = table
+        .client()
+        .create_table()
+        .table_name(table.name())
+        .billing_mode(BillingMode::PayPerRequest);
+    let create = create
+        .set_attribute_definitions(Some(attributes))
+        .set_global_secondary_indexes(Some(definition::indexes()?));
+    create
+        .set_key_schema(Some(definition::key_schema(attribute::PK, attribute::SK)?))
+        .send()
+        .await?;
     await_active(table.client(), table.name()).await
 }
 
 async fn await_active(client: &Client, table: &str) -> anyhow::Result<()> {
     let mut backoff = Backoff::until(Instant::now() + READY_WITHIN);
     loop {
-        let described = client.describe_table().table_name(table).send().await?.table;
+        let described = client
+            .describe_table()
+            .table_name(table)
+            .send()
+            .await?
+            .table;
         if described.and_then(|table| table.table_status) == Some(TableStatus::Active) {
             return Ok(());
         }
-        ensure!(backoff.wait().await, "{table} is not active after {READY_WITHIN:?}");
+        ensure!(
+            backoff.wait().await,
+            "{table} is not active after {READY_WITHIN:?}"
+        );
     }
 }
 
@@ -120,22 +161,48 @@ impl Redis {
         let (home, port) = (Home::new()?, free_port()?);
         let url = format!("redis://127.0.0.1:{port}/");
         let mut command = Command::new(program);
-        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]);
+        command.args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
         let connect = async || {
             let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
             let client = redis::Client::open(url.as_str())?;
-            let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+            let mut connection = client
+                .get_multiplexed_async_connection_with_config(&config)
+                .await?;
             redis::cmd("PING").exec_async(&mut connection).await?;
             Ok(connection)
         };
         let (server, connection) = home.start(&mut command, "KILL", connect).await?;
-        let config = RedisIndexConfig { timeout: TIMEOUT, ..RedisIndexConfig::new(url.clone()) };
-        Ok(Self { index: redis_index::connect(&config)?, config, connection, url, _server: server })
+        let config = RedisIndexConfig {
+            timeout: TIMEOUT,
+            ..RedisIndexConfig::new(url.clone())
+        };
+        Ok(Self {
+            index: redis_index::connect(&config)?,
+            config,
+            connection,
+            url,
+            _server: server,
+        })
     }
 
     pub(crate) async fn memory_bytes(&mut self) -> anyhow::Result<u64> {
-        let info: redis::InfoDict = redis::cmd("INFO").arg("memory").query_async(&mut self.connection).await?;
-        let field = |name: &str| info.get::<u64>(name).with_context(|| format!("INFO memory has no {name}"));
+        let info: redis::InfoDict = redis::cmd("INFO")
+            .arg("memory")
+            .query_async(&mut self.connection)
+            .await?;
+        let field = |name: &str| {
+            info.get::<u64>(name)
+                .with_context(|| format!("INFO memory has no {name}"))
+        };
         Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
     }
 }
@@ -149,8 +216,9 @@ pub(crate) struct FilledStores {
 }
 
 impl FilledStores {
-    /// Fills new tables on a store, and a new Redis. The table gets every primary item, and the duplicates of these
-    /// listings. On request, the table of the four-index design gets every comment and its counters.
+    /// Fills new tables on a store, and a new Redis. The table gets every primary item, and the
+    /// duplicates of these listings. On request, the table of the four-index design gets every
+    /// comment and its counters.
     pub(crate) async fn fill(
         store: Store,
         mut comments: impl Iterator<Item = anyhow::Result<Comment>>,
@@ -174,7 +242,8 @@ impl FilledStores {
                 let comment = comment?;
                 load.push_comment(&comment, &mut listings).await?;
                 if with_four_index {
-                    load.push(four.name(), &four_index::comment_item(&comment)).await?;
+                    load.push(four.name(), &four_index::comment_item(&comment))
+                        .await?;
                     tally.add(&comment);
                 }
                 edits.extend(insertion(&comment));
@@ -188,12 +257,25 @@ impl FilledStores {
         for item in tally.items() {
             load.push(four.name(), &item).await?;
         }
-        let redis_bytes_per_comment = as_f64(redis.memory_bytes().await?.saturating_sub(empty_bytes)) / as_f64(count);
+        let redis_bytes_per_comment =
+            as_f64(redis.memory_bytes().await?.saturating_sub(empty_bytes)) / as_f64(count);
         let store = load.finish().await?;
         let table_id: Arc<str> = store.table.describe().await?.id.into();
-        redis.index.finish_rebuild(&rebuild, &table_id, process::now()).await?;
-        let listings = listings.into_iter().map(Listing::sorted).collect::<anyhow::Result<_>>()?;
-        Ok(Self { store, table_id, redis, redis_bytes_per_comment, listings })
+        redis
+            .index
+            .finish_rebuild(&rebuild, &table_id, process::now())
+            .await?;
+        let listings = listings
+            .into_iter()
+            .map(Listing::sorted)
+            .collect::<anyhow::Result<_>>()?;
+        Ok(Self {
+            store,
+            table_id,
+            redis,
+            redis_bytes_per_comment,
+            listings,
+        })
     }
 
     /// Fills another page index with these comments.
@@ -206,7 +288,9 @@ impl FilledStores {
         for comment in comments {
             index.apply(&insertion(&comment?)).await?;
         }
-        Ok(index.finish_rebuild(&rebuild, &self.table_id, process::now()).await?)
+        Ok(index
+            .finish_rebuild(&rebuild, &self.table_id, process::now())
+            .await?)
     }
 
     pub(crate) fn reader(&self) -> PageReader {
@@ -214,7 +298,11 @@ impl FilledStores {
     }
 
     pub(crate) fn reader_through(&self, table: Table, index: PageIndex) -> PageReader {
-        PageReader { table, index, table_id: self.table_id.clone() }
+        PageReader {
+            table,
+            index,
+            table_id: self.table_id.clone(),
+        }
     }
 
     pub(crate) fn listing(&self, place: usize) -> anyhow::Result<&Arc<Listing>> {
@@ -232,20 +320,36 @@ pub(crate) struct PageReader {
 
 impl PageReader {
     pub(crate) fn with_own_connections(&self) -> Self {
-        let (table, index) = (self.table.with_own_connections(), self.index.with_own_connections());
-        Self { table, index, table_id: self.table_id.clone() }
+        let (table, index) = (
+            self.table.with_own_connections(),
+            self.index.with_own_connections(),
+        );
+        Self {
+            table,
+            index,
+            table_id: self.table_id.clone(),
+        }
     }
 
     /// The comments of a page, newest first, as the page index names them.
     pub(crate) async fn named(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Cd>> {
         let ranked = ranked(&self.index, &self.table_id, &listing.key, page, PAGE_SIZE).await?;
-        ensure!(ranked.all == listing.total(), "{} comments instead of {}", ranked.all, listing.total());
+        ensure!(
+            ranked.all == listing.total(),
+            "{} comments instead of {}",
+            ranked.all,
+            listing.total()
+        );
         Ok(ranked.comments)
     }
 
     /// The start key of the query for a page.
     pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
-        Ok(self.named(listing, page).await?.first().and_then(Cd::just_after))
+        Ok(self
+            .named(listing, page)
+            .await?
+            .first()
+            .and_then(Cd::just_after))
     }
 
     pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
@@ -253,8 +357,8 @@ impl PageReader {
         self.page_after(listing, start).await
     }
 
-    /// The page of four indexes with the page index: it names the page's comments. Each rating's query reads its own, or one
-    /// BatchGetItem reads all.
+    /// The page of four indexes with the page index: it names the page's comments. Each rating's
+    /// query reads its own, or one BatchGetItem reads all.
     pub(crate) async fn four_index_page(
         &self,
         four: &FourIndexTable,
@@ -266,13 +370,31 @@ impl PageReader {
         if in_batch {
             return Ok(four.page_of(&listing.four_index_query()?, &named).await?);
         }
-        let (newest, oldest) = (named.first().context("a page")?, named.last().context("a page")?);
-        Ok(four.page_between(&listing.four_index_query()?, newest, oldest).await?)
+        let (newest, oldest) = (
+            named.first().context("a page")?,
+            named.last().context("a page")?,
+        );
+        Ok(four
+            .page_between(&listing.four_index_query()?, newest, oldest)
+            .await?)
     }
 
-    pub(crate) async fn page_after(&self, listing: &Listing, start: Option<Cd>) -> anyhow::Result<Vec<Comment>> {
+    pub(crate) async fn page_after(
+        &self,
+        listing: &Listing,
+        start: Option<Cd>,
+    ) -> anyhow::Result<Vec<Comment>> {
         let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
-        Ok(self.table.page(&PageQuery { key, order: Order::Newest, limit, start }).await?.comments)
+        Ok(self
+            .table
+            .page(&PageQuery {
+                key,
+                order: Order::Newest,
+                limit,
+                start,
+            })
+            .await?
+            .comments)
     }
 }
 
@@ -285,19 +407,39 @@ pub(crate) async fn ranked(
     size: usize,
 ) -> anyhow::Result<Ranked> {
     let (skip, count) = ((page - 1) * size as u64, u16::try_from(size)?);
-    let query = RankedQuery { skip, count, ..RankedQuery::new(product, filter) };
-    let answer = index.ranked(&[query], table_id, process::now()).await?.pop().context("an answer")?;
+    let query = RankedQuery {
+        skip,
+        count,
+        ..RankedQuery::new(product, filter)
+    };
+    let answer = index
+        .ranked(&[query], table_id, process::now())
+        .await?
+        .pop()
+        .context("an answer")?;
     answer.map_err(|not_ready| anyhow!("the page index is not ready: {not_ready}"))
 }
 
-pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) -> anyhow::Result<QueryFluentBuilder> {
+pub(crate) fn bare_query(
+    table: &Table,
+    key: &FilterKey,
+    before: Option<&Cd>,
+) -> anyhow::Result<QueryFluentBuilder> {
     let text = |text: String| SdkValue::S(text);
     let start = before.map(|cd| {
-        [(attribute::PK, comment_pk(&cd.id)), (attribute::SK, key.to_string()), (attribute::CD, cd.to_string())]
-            .map(|(name, value)| (name.to_owned(), text(value)))
-            .into()
+        [
+            (attribute::PK, comment_pk(&cd.id)),
+            (attribute::SK, key.to_string()),
+            (attribute::CD, cd.to_string()),
+        ]
+        .map(|(name, value)| (name.to_owned(), text(value)))
+        .into()
     });
-    let query = table.client().query().table_name(table.name()).index_name(GSI);
+    let query = table
+        .client()
+        .query()
+        .table_name(table.name())
+        .index_name(GSI);
     Ok(query
         .key_condition_expression("sk = :sk")
         .expression_attribute_values(":sk", text(key.to_string()))
@@ -306,7 +448,8 @@ pub(crate) fn bare_query(table: &Table, key: &FilterKey, before: Option<&Cd>) ->
         .set_exclusive_start_key(start))
 }
 
-/// Puts items into the tables of a store: into the file of a stopped engine, or by calls to a service.
+/// Puts items into the tables of a store: into the file of a stopped engine, or by calls to a
+/// service.
 pub(crate) struct Load {
     table: Table,
     file: Option<(Database, TempDir)>,
@@ -320,23 +463,45 @@ impl Load {
         let file = match engine {
             Some((engine, folder)) => {
                 engine.stop().await;
-                let database = Database::new(folder.path().join("table").to_str().context("the path is UTF-8")?)?;
+                let database = Database::new(
+                    folder
+                        .path()
+                        .join("table")
+                        .to_str()
+                        .context("the path is UTF-8")?,
+                )?;
                 // This setting ends with the connection.
                 database.enable_bulk_loading()?;
                 Some((database, folder))
             }
             None => None,
         };
-        Ok(Self { table, file, waiting: BTreeMap::new(), count: 0 })
+        Ok(Self {
+            table,
+            file,
+            waiting: BTreeMap::new(),
+            count: 0,
+        })
     }
 
     pub(crate) async fn push(&mut self, table: &str, item: &Item) -> anyhow::Result<()> {
-        self.waiting.entry(table.to_owned()).or_default().push(item.clone());
+        self.waiting
+            .entry(table.to_owned())
+            .or_default()
+            .push(item.clone());
         self.count += 1;
-        if self.count.is_multiple_of(TRANSACTION_ITEMS) { self.flush().await } else { Ok(()) }
+        if self.count.is_multiple_of(TRANSACTION_ITEMS) {
+            self.flush().await
+        } else {
+            Ok(())
+        }
     }
 
-    async fn push_comment(&mut self, comment: &Comment, listings: &mut [Listing]) -> anyhow::Result<()> {
+    async fn push_comment(
+        &mut self,
+        comment: &Comment,
+        listings: &mut [Listing],
+    ) -> anyhow::Result<()> {
         let (primary, table) = (primary_item(comment)?, self.table.name().to_owned());
         let image = Image::of_primary(&primary)?;
         for listing in listings {
@@ -351,7 +516,10 @@ impl Load {
         for (table, items) in std::mem::take(&mut self.waiting) {
             match &self.file {
                 Some((database, _)) => {
-                    let items = items.iter().map(|item| engine_item(item.iter())).collect::<anyhow::Result<_>>()?;
+                    let items = items
+                        .iter()
+                        .map(|item| engine_item(item.iter()))
+                        .collect::<anyhow::Result<_>>()?;
                     database.import_items(&table, items, ImportOptions::default())?;
                 }
                 None => put_all(self.table.client(), &table, items).await?,
@@ -367,7 +535,10 @@ impl Load {
                 drop(database);
                 Store::start_in(folder, self.table.name()).await
             }
-            None => Ok(Store { table: self.table, engine: None }),
+            None => Ok(Store {
+                table: self.table,
+                engine: None,
+            }),
         }
     }
 }
@@ -375,15 +546,28 @@ impl Load {
 async fn put_all(client: &Client, table: &str, items: Vec<Item>) -> anyhow::Result<()> {
     for items in items.chunks(CALL_ITEMS) {
         let put = |item: &Item| {
-            let put = PutRequest::builder().set_item(Some(item.clone().into())).build()?;
+            let put = PutRequest::builder()
+                .set_item(Some(item.clone().into()))
+                .build()?;
             Ok(WriteRequest::builder().put_request(put).build())
         };
         let mut left: Vec<WriteRequest> = items.iter().map(put).collect::<anyhow::Result<_>>()?;
         let mut backoff = Backoff::until(Instant::now() + READY_WITHIN);
         while !left.is_empty() {
-            let answer = client.batch_write_item().request_items(table, left).send().await?;
-            left = answer.unprocessed_items.unwrap_or_default().remove(table).unwrap_or_default();
-            ensure!(left.is_empty() || backoff.wait().await, "{table} took no more items for {READY_WITHIN:?}");
+            let answer = client
+                .batch_write_item()
+                .request_items(table, left)
+                .send()
+                .await?;
+            left = answer
+                .unprocessed_items
+                .unwrap_or_default()
+                .remove(table)
+                .unwrap_or_default();
+            ensure!(
+                left.is_empty() || backoff.wait().await,
+                "{table} took no more items for {READY_WITHIN:?}"
+            );
         }
     }
     Ok(())
@@ -393,7 +577,8 @@ async fn put_all(client: &Client, table: &str, items: Vec<Item>) -> anyhow::Resu
 fn engine_item<'item>(
     item: impl Iterator<Item = (&'item String, &'item AttributeValue)>,
 ) -> anyhow::Result<dynoxide::Item> {
-    item.map(|(name, value)| Ok((name.clone(), engine_value(value)?))).collect()
+    item.map(|(name, value)| Ok((name.clone(), engine_value(value)?)))
+        .collect()
 }
 
 fn engine_value(value: &AttributeValue) -> anyhow::Result<EngineValue> {

@@ -1,4 +1,5 @@
-//! The comments of the measurements, the events made from them, and the functions that handle events.
+//! The comments of the measurements, the events made from them, and the functions that handle
+//! events.
 
 use std::time::Duration;
 
@@ -7,7 +8,8 @@ use aws_lambda_events::dynamodb::Event;
 use functions::{Quarantine, invocation::Handled};
 use local_stack::demo::demo_comments;
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp,
+    BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData,
+    Status, Timestamp,
     item::{CommentItem, Image},
     plan::{DuplicateWrite, IndexEdit, index_edits},
     record::decode_batch,
@@ -32,10 +34,19 @@ const TOP_PRODUCT_OF_TEN: u32 = 3;
 /// Number of other products. The k-th one is drawn in proportion to 1/k (Zipf's law).
 const PRODUCTS: u32 = 10_000;
 /// Languages with their relative frequencies.
-const LANGUAGES: [(&str, u32); 7] = [("en", 60), ("de", 12), ("fr", 10), ("es", 8), ("pt-BR", 5), ("he", 3), ("ja", 2)];
+const LANGUAGES: [(&str, u32); 7] = [
+    ("en", 60),
+    ("de", 12),
+    ("fr", 10),
+    ("es", 8),
+    ("pt-BR", 5),
+    ("he", 3),
+    ("ja", 2),
+];
 /// Relative frequencies of the ratings 1 to 5.
 const RATING_WEIGHTS: [u32; 5] = [14, 6, 9, 21, 50];
-/// The time of the first comment, 2024-01-01T00:00:00Z; then the time span of all comments, two years.
+/// The time of the first comment, 2024-01-01T00:00:00Z; then the time span of all comments, two
+/// years.
 pub(crate) const FIRST_MS: i64 = 1_704_067_200_000;
 pub(crate) const SPAN_MS: i64 = 2 * 365 * 24 * 3_600_000;
 const TEXTS: u64 = 1_000;
@@ -63,10 +74,15 @@ impl Comments {
             top_product: product(0)?,
             products: (1..=PRODUCTS).map(product).collect::<Result<_, _>>()?,
             product_weights: WeightedIndex::new((1..=PRODUCTS).map(|rank| 1.0 / f64::from(rank)))?,
-            languages: LANGUAGES.iter().map(|(tag, _)| Language::parse(tag)).collect::<Result<_, _>>()?,
+            languages: LANGUAGES
+                .iter()
+                .map(|(tag, _)| Language::parse(tag))
+                .collect::<Result<_, _>>()?,
             language_weights: WeightedIndex::new(LANGUAGES.map(|(_, weight)| weight))?,
             rating_weights: WeightedIndex::new(RATING_WEIGHTS)?,
-            texts: demo_comments(TEXTS, Timestamp::from_epoch_ms(FIRST_MS)?).map(|comment| comment.text).collect(),
+            texts: demo_comments(TEXTS, Timestamp::from_epoch_ms(FIRST_MS)?)
+                .map(|comment| comment.text)
+                .collect(),
             drawn: 0,
         })
     }
@@ -75,11 +91,16 @@ impl Comments {
         let rng = &mut self.rng;
         let created_at = Timestamp::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
         // A revision is a ULID, like our comment ids.
-        let (id, revision) =
-            (Revision::after(None, created_at, rng.random()), Revision::after(None, created_at, rng.random()));
+        let (id, revision) = (
+            Revision::after(None, created_at, rng.random()),
+            Revision::after(None, created_at, rng.random()),
+        );
         let is_top = self.drawn % 10 < TOP_PRODUCT_OF_TEN;
-        let product =
-            if is_top { Some(&self.top_product) } else { self.products.get(self.product_weights.sample(rng)) };
+        let product = if is_top {
+            Some(&self.top_product)
+        } else {
+            self.products.get(self.product_weights.sample(rng))
+        };
         let language = self.languages.get(self.language_weights.sample(rng));
         let text = self.texts.get(rng.random_range(0..self.texts.len()));
         self.drawn += 1;
@@ -102,13 +123,20 @@ impl Comments {
 }
 
 pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
-    Ok(serde_dynamo::to_item(CommentItem::primary(comment, BlobFormat::Map))?)
+    Ok(serde_dynamo::to_item(CommentItem::primary(
+        comment,
+        BlobFormat::Map,
+    ))?)
 }
 
 pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
     let primary = primary_item(comment)?;
     let image = Image::of_primary(&primary)?;
-    let duplicates: Vec<Item> = comment.placement().duplicate_keys().map(|key| image.duplicate(&key)).collect();
+    let duplicates: Vec<Item> = comment
+        .placement()
+        .duplicate_keys()
+        .map(|key| image.duplicate(&key))
+        .collect();
     Ok([primary].into_iter().chain(duplicates).collect())
 }
 
@@ -126,8 +154,14 @@ pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
 }
 
 /// The event of one change of a primary item.
-pub(crate) fn event(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyhow::Result<Event> {
-    Ok(serde_json::from_value(json!({ "Records": [record(old, new, sequence_number)?] }))?)
+pub(crate) fn event(
+    old: Option<&Item>,
+    new: Option<&Item>,
+    sequence_number: u64,
+) -> anyhow::Result<Event> {
+    Ok(serde_json::from_value(
+        json!({ "Records": [record(old, new, sequence_number)?] }),
+    )?)
 }
 
 fn record(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyhow::Result<Value> {
@@ -158,12 +192,34 @@ fn record(old: Option<&Item>, new: Option<&Item>, sequence_number: u64) -> anyho
 }
 
 pub(crate) fn new_comment(comment: Comment) -> NewComment {
-    let Comment { id, product, language, rating, created_at, text, site, .. } = comment;
-    NewComment { id, product, language, rating, created_at, status: None, text, site }
+    let Comment {
+        id,
+        product,
+        language,
+        rating,
+        created_at,
+        text,
+        site,
+        ..
+    } = comment;
+    NewComment {
+        id,
+        product,
+        language,
+        rating,
+        created_at,
+        status: None,
+        text,
+        site,
+    }
 }
 
 pub(crate) fn insertion(comment: &Comment) -> Vec<IndexEdit> {
-    index_edits(&comment.id, Some((&comment.placement(), comment.created_at)), &[])
+    index_edits(
+        &comment.id,
+        Some((&comment.placement(), comment.created_at)),
+        &[],
+    )
 }
 
 pub(crate) fn stream_writer(table: &Table) -> StreamWriter {
@@ -187,6 +243,9 @@ pub(crate) fn deadline() -> tokio::time::Instant {
 /// Refuses the answer of a handler that did not process its whole batch.
 pub(crate) fn expect_processed(handled: &Handled) -> anyhow::Result<()> {
     let failures = handled.response.batch_item_failures.len();
-    ensure!(failures == 0, "the handler reports {failures} records for retry");
+    ensure!(
+        failures == 0,
+        "the handler reports {failures} records for retry"
+    );
     Ok(())
 }

@@ -8,7 +8,10 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send 
 }
 
 /// Like [`blocking`], on the threads of a runtime, which can wait for the work when it shuts down.
-pub(crate) async fn blocking_on<T: Send + 'static>(runtime: &Handle, work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(crate) async fn blocking_on<T: Send + 'static>(
+    runtime: &Handle,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
     match runtime.spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => match error.try_into_panic() {

@@ -48,7 +48,10 @@ impl Compression {
         }
     }
 
-    pub(crate) fn reader(self, file: impl BufRead + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
+    pub(crate) fn reader(
+        self,
+        file: impl BufRead + Send + 'static,
+    ) -> io::Result<Box<dyn BufRead + Send>> {
         Ok(match self {
             Self::None => Box::new(file),
             Self::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
@@ -100,7 +103,10 @@ mod tests {
             ([a, b[..b.len() - 1].to_vec()].concat(), None),
         ] {
             let mut text = String::new();
-            let read = Compression::Gzip.reader(io::Cursor::new(file)).unwrap().read_to_string(&mut text);
+            let read = Compression::Gzip
+                .reader(io::Cursor::new(file))
+                .unwrap()
+                .read_to_string(&mut text);
             assert_eq!(read.ok().map(|_| text.as_str()), expected);
         }
     }

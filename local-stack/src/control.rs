@@ -1,8 +1,10 @@
-//! The control socket: other processes run the repair job's commands inside a running stack, where its page index is.
+//! The control socket: other processes run the repair job's commands inside a running stack, where
+//! its page index is.
 //!
-//! It speaks HTTP/1.1. At `SETTLING` the answer says how much is left to process. Elsewhere, the first line of a request's
-//! body is a `Request` as JSON, and the answer's body is an `Outcome`. The end of the request's body asks the run to stop;
-//! the run then reports what it did until then. A client that has gone ends it too.
+//! It speaks HTTP/1.1. At `SETTLING` the answer says how much is left to process. Elsewhere, the
+//! first line of a request's body is a `Request` as JSON, and the answer's body is an `Outcome`.
+//! The end of the request's body asks the run to stop; the run then reports what it did until then.
+//! A client that has gone ends it too.
 
 use std::{
     convert::Infallible,
@@ -47,13 +49,15 @@ const SETTLING: &str = "/settling";
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 64;
-/// Pause after a connection that could not be accepted, for example because too many files are open.
+/// Pause after a connection that could not be accepted, for example because too many files are
+/// open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {
     version: String,
-    /// A `RunArgs`. It is read only if the version is right, because another version may have other arguments.
+    /// A `RunArgs`. It is read only if the version is right, because another version may have other
+    /// arguments.
     args: serde_json::Value,
 }
 
@@ -75,12 +79,15 @@ impl Drop for ControlSocket {
 type Stores = (Table, PageIndex, PathBuf, watch::Receiver<IndexState>);
 
 impl ControlSocket {
-    /// Listens in the folder of a stack's data. A socket that a killed stack left behind is replaced. The caller holds
-    /// the folder's lock.
+    /// Listens in the folder of a stack's data. A socket that a killed stack left behind is
+    /// replaced. The caller holds the folder's lock.
     pub fn bind(folder: &Path) -> anyhow::Result<Self> {
         let path = std::path::absolute(folder.join(SOCKET))?;
         let listener = bind_privately(folder, &path).with_context(|| {
-            format!("{} cannot be made; if its path is too long, use another data folder (--data-dir)", path.display())
+            format!(
+                "{} cannot be made; if its path is too long, use another data folder (--data-dir)",
+                path.display()
+            )
         })?;
         Ok(Self { listener, path })
     }
@@ -89,8 +96,8 @@ impl ControlSocket {
         &self.path
     }
 
-    /// Runs the commands that clients send, until it is dropped. A command that repairs waits until the page index has
-    /// been looked at for the first time.
+    /// Runs the commands that clients send, until it is dropped. A command that repairs waits until
+    /// the page index has been looked at for the first time.
     pub async fn serve(
         self,
         table: Table,
@@ -109,10 +116,17 @@ impl ControlSocket {
             match self.listener.accept().await {
                 Ok((stream, _)) => {
                     let (stores, settling) = (stores.clone(), settling.clone());
-                    let service = service_fn(move |request| answer(request, stores.clone(), settling.clone()));
+                    let service = service_fn(move |request| {
+                        answer(request, stores.clone(), settling.clone())
+                    });
                     let mut http = hyper::server::conn::http1::Builder::new();
-                    http.timer(TokioTimer::new()).header_read_timeout(COMMAND_WITHIN).keep_alive(false);
-                    connections.spawn(http.serve_connection(TokioIo::new(stream), service).map(drop));
+                    http.timer(TokioTimer::new())
+                        .header_read_timeout(COMMAND_WITHIN)
+                        .keep_alive(false);
+                    connections.spawn(
+                        http.serve_connection(TokioIo::new(stream), service)
+                            .map(drop),
+                    );
                 }
                 Err(error) => {
                     tracing::warn!(%error, "the control socket accepts no connection");
@@ -127,7 +141,10 @@ impl ControlSocket {
 fn bind_privately(folder: &Path, path: &Path) -> std::io::Result<UnixListener> {
     SocketAddr::from_pathname(path)?;
     // With names this short, the path is no longer than the final one.
-    let private = tempfile::Builder::new().prefix("c").rand_bytes(6).tempdir_in(folder)?;
+    let private = tempfile::Builder::new()
+        .prefix("c")
+        .rand_bytes(6)
+        .tempdir_in(folder)?;
     let hidden = private.path().join("s");
     let listener = UnixListener::bind(&hidden)?;
     fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
@@ -145,7 +162,10 @@ async fn answer(
     } else {
         // A run whose client has gone stores its position first.
         let outcome = tokio::spawn(Box::pin(run(request.into_body(), stores))).await;
-        outcome.map_err(anyhow::Error::from).flatten().and_then(|outcome| Ok(serde_json::to_vec(&outcome)?))
+        outcome
+            .map_err(anyhow::Error::from)
+            .flatten()
+            .and_then(|outcome| Ok(serde_json::to_vec(&outcome)?))
     };
     Ok(match answered {
         Ok(answer) => Response::new(answer.into()),
@@ -157,15 +177,24 @@ async fn answer(
     })
 }
 
-async fn run(mut body: Incoming, (table, index, quarantine, index_state): Stores) -> anyhow::Result<Outcome> {
+async fn run(
+    mut body: Incoming,
+    (table, index, quarantine, index_state): Stores,
+) -> anyhow::Result<Outcome> {
     let command = timeout(COMMAND_WITHIN, first_line(&mut body)).await;
-    let command = command.with_context(|| format!("no command arrived within {} s", COMMAND_WITHIN.as_secs()))??;
-    let Request { version, args } = serde_json::from_slice(&command).context("the request is not understood")?;
+    let command = command
+        .with_context(|| format!("no command arrived within {} s", COMMAND_WITHIN.as_secs()))??;
+    let Request { version, args } =
+        serde_json::from_slice(&command).context("the request is not understood")?;
     if version != VERSION {
-        bail!("the running stack is pagemark {VERSION}, and the command is pagemark {version}; use the same");
+        bail!(
+            "the running stack is pagemark {VERSION}, and the command is pagemark {version}; use the same"
+        );
     }
     let args = serde_json::from_value::<RunArgs>(args);
-    let mut args = args.context("the running stack does not know such a command: is it another build of pagemark?")?;
+    let mut args = args.context(
+        "the running stack does not know such a command: is it another build of pagemark?",
+    )?;
     args.validate().map_err(anyhow::Error::msg)?;
     args.set_quarantine(QuarantinePlace::Folder(quarantine));
     if args.settings.apply {
@@ -188,9 +217,15 @@ async fn run(mut body: Incoming, (table, index, quarantine, index_state): Stores
 async fn first_line(body: &mut Incoming) -> anyhow::Result<Vec<u8>> {
     let mut line = Vec::new();
     while !line.ends_with(b"\n") {
-        let frame = body.frame().await.context("the request ended within its first line")??;
+        let frame = body
+            .frame()
+            .await
+            .context("the request ended within its first line")??;
         line.extend(frame.into_data().unwrap_or_default());
-        ensure!(line.len() <= REQUEST_BYTES_MAX, "no line of at most {REQUEST_BYTES_MAX} bytes");
+        ensure!(
+            line.len() <= REQUEST_BYTES_MAX,
+            "no line of at most {REQUEST_BYTES_MAX} bytes"
+        );
     }
     Ok(line)
 }
@@ -199,13 +234,18 @@ async fn first_line(body: &mut Incoming) -> anyhow::Result<Vec<u8>> {
 pub(crate) async fn ask(socket: &Path, args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (signalled, stop) = oneshot::channel::<()>();
     // It ends when its sender is dropped.
-    print_outcome(args, request(socket, args, stop.map(drop)), move || drop(signalled)).await
+    print_outcome(args, request(socket, args, stop.map(drop)), move || {
+        drop(signalled)
+    })
+    .await
 }
 
-/// Asks the stack that listens at a socket how much of what was written before is left to process. Answers after some
-/// seconds at most; `None` is nothing.
+/// Asks the stack that listens at a socket how much of what was written before is left to process.
+/// Answers after some seconds at most; `None` is nothing.
 pub(crate) async fn settling(socket: &Path) -> anyhow::Result<Option<String>> {
-    let request = hyper::Request::post(SETTLING).header(HOST, "localhost").body(Full::<Bytes>::default())?;
+    let request = hyper::Request::post(SETTLING)
+        .header(HOST, "localhost")
+        .body(Full::<Bytes>::default())?;
     send(socket, request).await
 }
 
@@ -215,11 +255,22 @@ pub async fn request(
     args: &RunArgs,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<Outcome> {
-    let mut command = serde_json::to_vec(&Request { version: VERSION.to_owned(), args: serde_json::to_value(args)? })?;
+    let mut command = serde_json::to_vec(&Request {
+        version: VERSION.to_owned(),
+        args: serde_json::to_value(args)?,
+    })?;
     command.push(b'\n');
-    let command = stream::once(ready(Ok::<_, Infallible>(Frame::data(Bytes::from(command)))));
+    let command = stream::once(ready(Ok::<_, Infallible>(Frame::data(Bytes::from(
+        command,
+    )))));
     let body = StreamBody::new(command.chain(stop.into_stream().filter_map(|()| ready(None))));
-    send(socket, hyper::Request::post("/").header(HOST, "localhost").body(Box::pin(body))?).await
+    send(
+        socket,
+        hyper::Request::post("/")
+            .header(HOST, "localhost")
+            .body(Box::pin(body))?,
+    )
+    .await
 }
 
 /// Sends a request to the stack that listens at a socket, and reads its answer.
@@ -228,20 +279,31 @@ async fn send<Answer: DeserializeOwned>(
     request: hyper::Request<impl Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static>,
 ) -> anyhow::Result<Answer> {
     let stream = UnixStream::connect(socket).await.with_context(|| {
-        format!("no running stack answers at {}: is `pagemark up` running here, by the same user?", socket.display())
+        format!(
+            "no running stack answers at {}: is `pagemark up` running here, by the same user?",
+            socket.display()
+        )
     })?;
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
     // Dropping it closes the connection.
     let mut connections = JoinSet::new();
     connections.spawn(connection);
     let ended = "the running stack has closed the connection: was it stopped?";
-    let (head, answer) = sender.send_request(request).await.context(ended)?.into_parts();
+    let (head, answer) = sender
+        .send_request(request)
+        .await
+        .context(ended)?
+        .into_parts();
     let answer = answer.collect().await.context(ended)?.to_bytes();
     if !head.status.is_success() {
         bail!("{}", String::from_utf8_lossy(&answer));
     }
-    serde_json::from_slice(&answer)
-        .with_context(|| format!("pagemark {VERSION} does not know the running stack's answer: is it another version?"))
+    serde_json::from_slice(&answer).with_context(|| {
+        format!(
+            "pagemark {VERSION} does not know the running stack's answer: is it another version?"
+        )
+    })
 }
 
 #[cfg(test)]
@@ -267,7 +329,10 @@ mod tests {
         let stack = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
-            stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+            stream
+                .write_all(format!("{head}{body}").as_bytes())
+                .await
+                .unwrap();
         };
         let args = Line::parse_from(["repair", "status"]).run;
         let ((), outcome) = tokio::join!(stack, request(&socket, &args, std::future::pending()));
@@ -278,9 +343,21 @@ mod tests {
     async fn a_stack_of_another_version_or_one_that_ends_is_said_in_one_line() {
         for (head, body, said) in [
             ("", "", "was it stopped?"),
-            ("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n", "{\"out", "was it stopped?"),
-            ("HTTP/1.1 200 OK\r\n\r\n", "{\"a_new_answer\":1}", "is it another version?"),
-            ("HTTP/1.1 400 Bad Request\r\n\r\n", "the reason", "the reason"),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n",
+                "{\"out",
+                "was it stopped?",
+            ),
+            (
+                "HTTP/1.1 200 OK\r\n\r\n",
+                "{\"a_new_answer\":1}",
+                "is it another version?",
+            ),
+            (
+                "HTTP/1.1 400 Bad Request\r\n\r\n",
+                "the reason",
+                "the reason",
+            ),
         ] {
             let error = answered(head, body).await.unwrap_err();
             assert!(error.contains(said) && !error.contains('\n'), "{error}");
@@ -290,14 +367,21 @@ mod tests {
     #[tokio::test]
     async fn a_stack_that_is_not_running_is_said_in_one_line() {
         let args = Line::parse_from(["repair", "status"]).run;
-        let error = request(Path::new("/nowhere/s"), &args, std::future::pending()).await.unwrap_err();
+        let error = request(Path::new("/nowhere/s"), &args, std::future::pending())
+            .await
+            .unwrap_err();
         let text = format!("{error:#}");
-        assert!(text.contains("`pagemark up`") && text.contains("/nowhere/s") && !text.contains('\n'), "{text}");
+        assert!(
+            text.contains("`pagemark up`") && text.contains("/nowhere/s") && !text.contains('\n'),
+            "{text}"
+        );
     }
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
     }
 
     #[tokio::test]
@@ -316,16 +400,21 @@ mod tests {
     #[tokio::test]
     async fn the_longest_path_works_and_a_longer_one_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        let fits =
-            |length: usize| SocketAddr::from_pathname(folder.path().join("x".repeat(length)).join(SOCKET)).is_ok();
+        let fits = |length: usize| {
+            SocketAddr::from_pathname(folder.path().join("x".repeat(length)).join(SOCKET)).is_ok()
+        };
         let length = (1..200).take_while(|length| fits(*length)).last().unwrap();
-        let [longest, longer] = [length, length + 1].map(|length| folder.path().join("x".repeat(length)));
+        let [longest, longer] =
+            [length, length + 1].map(|length| folder.path().join("x".repeat(length)));
         fs::create_dir(&longest).unwrap();
         fs::create_dir(&longer).unwrap();
         let socket = ControlSocket::bind(&longest).unwrap();
         UnixStream::connect(socket.path()).await.unwrap();
         let error = format!("{:#}", ControlSocket::bind(&longer).unwrap_err());
-        assert!(error.contains("--data-dir") && !error.contains('\n'), "{error}");
+        assert!(
+            error.contains("--data-dir") && !error.contains('\n'),
+            "{error}"
+        );
         assert_eq!(names(&longer), Vec::<String>::new());
     }
 }

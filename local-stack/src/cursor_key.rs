@@ -1,4 +1,5 @@
-//! The key of cursors that a data folder keeps, so that cursors stay valid when the stack starts again.
+//! The key of cursors that a data folder keeps, so that cursors stay valid when the stack starts
+//! again.
 
 use std::{
     fs,
@@ -20,12 +21,22 @@ pub(crate) fn cursor_key(folder: &Path) -> anyhow::Result<CursorKey> {
         Err(error) if error.kind() == ErrorKind::NotFound => draw(folder, &path),
         text => text,
     };
-    let text = text.with_context(|| format!("the key of cursors {} cannot be used", path.display()))?;
-    let advice = || format!("{} holds no key; remove the file, and the next start draws one", path.display());
-    text.trim().parse().map_err(anyhow::Error::msg).with_context(advice)
+    let text =
+        text.with_context(|| format!("the key of cursors {} cannot be used", path.display()))?;
+    let advice = || {
+        format!(
+            "{} holds no key; remove the file, and the next start draws one",
+            path.display()
+        )
+    };
+    text.trim()
+        .parse()
+        .map_err(anyhow::Error::msg)
+        .with_context(advice)
 }
 
-/// Draws a key and stores it, in one step: a key that is half there would be refused at the next start.
+/// Draws a key and stores it, in one step: a key that is half there would be refused at the next
+/// start.
 fn draw(folder: &Path, path: &Path) -> io::Result<String> {
     let bytes: [u8; 32] = rand::random();
     let text: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -50,9 +61,15 @@ mod tests {
         assert_eq!(cursor_key(folder.path()).unwrap(), key);
         assert_ne!(cursor_key(other.path()).unwrap(), key);
         let path = folder.path().join(CURSOR_KEY);
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         fs::write(&path, "text").unwrap();
         let error = cursor_key(folder.path()).unwrap_err().to_string();
-        assert!(error.contains("remove the file") && !error.contains('\n'), "{error}");
+        assert!(
+            error.contains("remove the file") && !error.contains('\n'),
+            "{error}"
+        );
     }
 }

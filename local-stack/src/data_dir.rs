@@ -22,7 +22,8 @@ use crate::{
 
 const TEMPORARY_PREFIX: &str = "pagemark-";
 pub(crate) const DATA_FILE: &str = "dynamodb.sqlite";
-/// Its content is a [`Holder`]. What is locked is the folder: nobody can remove it without the files in it.
+/// Its content is a [`Holder`]. What is locked is the folder: nobody can remove it without the
+/// files in it.
 const LOCK_FILE: &str = "pagemark.lock";
 /// Marks a temporary folder. Other folders are never removed.
 const TEMPORARY_MARKER: &str = "pagemark.temporary";
@@ -31,8 +32,8 @@ const UP: &str = "up";
 /// A stack that is just starting locks its folder within this time.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
-/// The process that uses a data folder, as the lock file names it. A process that ends in order erases its name. So a
-/// name in a folder that nobody has locked is that of a killed process.
+/// The process that uses a data folder, as the lock file names it. A process that ends in order
+/// erases its name. So a name in a folder that nobody has locked is that of a killed process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[display("`pagemark {command}` (process {process})")]
 pub(crate) struct Holder {
@@ -40,7 +41,8 @@ pub(crate) struct Holder {
     pub(crate) command: String,
     pub(crate) process: u32,
     pub(crate) version: String,
-    /// Where others reach its stack; `None` while the stack starts, and if it serves only its own process.
+    /// Where others reach its stack; `None` while the stack starts, and if it serves only its own
+    /// process.
     pub(crate) entrance: Option<Entrance>,
 }
 
@@ -54,7 +56,12 @@ pub(crate) struct Entrance {
 
 impl Holder {
     fn new(command: &str) -> Self {
-        Self { command: command.to_owned(), process: std::process::id(), version: VERSION.to_owned(), entrance: None }
+        Self {
+            command: command.to_owned(),
+            process: std::process::id(),
+            version: VERSION.to_owned(),
+            entrance: None,
+        }
     }
 
     fn read(folder: &Path) -> Option<Self> {
@@ -78,8 +85,8 @@ pub(crate) enum Found {
 
 /// The folder of a stack's data. A temporary one is removed with this value.
 ///
-/// **Invariant:** at most one process holds the value of a folder. So when a stack opens its folder, nothing of the
-/// last stack still writes.
+/// **Invariant:** at most one process holds the value of a folder. So when a stack opens its
+/// folder, nothing of the last stack still writes.
 #[derive(Debug)]
 pub(crate) struct DataDir {
     pub(crate) path: PathBuf,
@@ -93,7 +100,11 @@ impl DataDir {
     pub(crate) fn open(given: Option<&Path>) -> anyhow::Result<Self> {
         let failed = |path: &Path| format!("the data folder {} cannot be used", path.display());
         if let Some(path) = given {
-            DirBuilder::new().recursive(true).mode(0o700).create(path).with_context(|| failed(path))?;
+            DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(path)
+                .with_context(|| failed(path))?;
             check_is_usable(path)?;
             let kept = Self::locked(path.to_owned(), None)?;
             // It may be what a killed stack left behind. Whoever names a folder wants to keep it.
@@ -108,7 +119,9 @@ impl DataDir {
                 remove_abandoned(in_memory);
                 temporary
             }
-            Err(_) => builder.tempdir().with_context(|| failed(&std::env::temp_dir()))?,
+            Err(_) => builder
+                .tempdir()
+                .with_context(|| failed(&std::env::temp_dir()))?,
         };
         let path = temporary.path().to_owned();
         let locked = Self::locked(path.clone(), Some(temporary))?;
@@ -130,12 +143,14 @@ impl DataDir {
         Ok(())
     }
 
-    /// Refuses a folder that has lost its database. An empty one would take its place, and the next snapshot would replace
-    /// that of its page index.
+    /// Refuses a folder that has lost its database. An empty one would take its place, and the next
+    /// snapshot would replace that of its page index.
     pub(crate) fn refuse_lost_database(&self) -> anyhow::Result<()> {
         let is_there = fs::metadata(self.data_file()).is_ok_and(|found| found.len() > 0);
         let of_earlier_stack = [SNAPSHOT, REDIS_RECORD, CURSOR_KEY, "dynamodb.sqlite-wal"];
-        let left = of_earlier_stack.into_iter().find(|name| self.path.join(name).exists());
+        let left = of_earlier_stack
+            .into_iter()
+            .find(|name| self.path.join(name).exists());
         if let (false, Some(left)) = (is_there, left) {
             bail!(
                 "{} has {left} of an earlier stack, but its {DATA_FILE} is missing or empty: restore the folder from a backup. \
@@ -149,14 +164,17 @@ impl DataDir {
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
         match lock(&path, UP)? {
             Found::Free(mut locked) => {
-                // For what the stack makes from now on. Commands also make files elsewhere, so they keep their user's umask.
+                // For what the stack makes from now on. Commands also make files elsewhere, so they
+                // keep their user's umask.
                 rustix::process::umask(Mode::RWXG | Mode::RWXO);
                 make_private(&path);
                 locked.temporary = temporary;
                 Ok(locked)
             }
             Found::Used(holder) => {
-                let who = holder.map(|holder| format!(", {holder}")).unwrap_or_default();
+                let who = holder
+                    .map(|holder| format!(", {holder}"))
+                    .unwrap_or_default();
                 let folder = path.display();
                 bail!(
                     "the data folder {folder} is used by another stack or command{who}; stop that first, or wait for its end"
@@ -172,7 +190,10 @@ impl DataDir {
         let found = lock(path, command)?;
         if let Found::Free(free) = &found {
             if !free.data_file().exists() {
-                bail!("{} holds no {DATA_FILE}; its comments are in the engine of `up --dynamodb-url`", path.display());
+                bail!(
+                    "{} holds no {DATA_FILE}; its comments are in the engine of `up --dynamodb-url`",
+                    path.display()
+                );
             }
             make_private(path);
         }
@@ -203,7 +224,8 @@ impl Drop for DataDir {
     }
 }
 
-/// Refuses a path that is not a data folder. That of a stack on another engine has only a lock file.
+/// Refuses a path that is not a data folder. That of a stack on another engine has only a lock
+/// file.
 fn check_is_data_folder(path: &Path) -> anyhow::Result<()> {
     let folder = path.display();
     let found = match fs::metadata(path) {
@@ -212,9 +234,15 @@ fn check_is_data_folder(path: &Path) -> anyhow::Result<()> {
         }
         found => found.map_err(|error| unusable(path, error))?,
     };
-    let has = |name: &str| path.join(name).try_exists().map_err(|error| unusable(path, error));
+    let has = |name: &str| {
+        path.join(name)
+            .try_exists()
+            .map_err(|error| unusable(path, error))
+    };
     if !found.is_dir() || !(has(DATA_FILE)? || has(LOCK_FILE)?) {
-        bail!("{folder} is no data folder: it holds no {DATA_FILE}; name the one of `pagemark up --data-dir`");
+        bail!(
+            "{folder} is no data folder: it holds no {DATA_FILE}; name the one of `pagemark up --data-dir`"
+        );
     }
     Ok(())
 }
@@ -224,7 +252,10 @@ fn check_is_usable(folder: &Path) -> anyhow::Result<()> {
     let data_file = folder.join(DATA_FILE);
     // SQLite would keep its log where the file is, but the lock would be here.
     if data_file.is_symlink() {
-        bail!("{} is a symbolic link; name the folder of the file itself (--data-dir)", data_file.display());
+        bail!(
+            "{} is a symbolic link; name the folder of the file itself (--data-dir)",
+            data_file.display()
+        );
     }
     check_owner(folder, rustix::process::geteuid().as_raw())
 }
@@ -232,12 +263,17 @@ fn check_is_usable(folder: &Path) -> anyhow::Result<()> {
 /// Refuses a user who does not own the data: files that this user makes would lock the owner out.
 fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
     let owner_of = |path: &Path| fs::metadata(path).ok().map(|found| found.uid());
-    let of_data = [DATA_FILE, LOCK_FILE].into_iter().find_map(|name| owner_of(&folder.join(name)));
+    let of_data = [DATA_FILE, LOCK_FILE]
+        .into_iter()
+        .find_map(|name| owner_of(&folder.join(name)));
     // Somebody else's empty folder is fine if this user may write there. Root may write everywhere.
     let of_empty = || if user == 0 { owner_of(folder) } else { None };
     match of_data.or_else(of_empty) {
         Some(owner) if owner != user => {
-            bail!("{} belongs to user {owner}, and this is user {user}; run this as user {owner}", folder.display())
+            bail!(
+                "{} belongs to user {owner}, and this is user {user}; run this as user {owner}",
+                folder.display()
+            )
         }
         _ => Ok(()),
     }
@@ -259,7 +295,11 @@ fn make_private(folder: &Path) {
 
 fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     let is_denied = error.kind() == ErrorKind::PermissionDenied;
-    let advice = if is_denied { "; run this as the user that owns the folder" } else { "" };
+    let advice = if is_denied {
+        "; run this as the user that owns the folder"
+    } else {
+        ""
+    };
     anyhow::anyhow!("{} cannot be used: {error}{advice}", path.display())
 }
 
@@ -268,19 +308,28 @@ fn lock(folder: &Path, command: &str) -> anyhow::Result<Found> {
         Ok(lock) => {
             let holder = Holder::new(command);
             holder.write(folder)?;
-            Ok(Found::Free(DataDir { path: folder.to_owned(), temporary: None, holder, _lock: lock }))
+            Ok(Found::Free(DataDir {
+                path: folder.to_owned(),
+                temporary: None,
+                holder,
+                _lock: lock,
+            }))
         }
         Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(folder))),
         Err(TryLockError::Error(error)) => Err(unusable(folder, error)),
     }
 }
 
-/// Removes temporary folders of stacks that were killed: memory would fill up with them. A folder of a stack that runs
-/// is locked; version 0.2.0 locks the file in it. A person's own folder has no marker.
+/// Removes temporary folders of stacks that were killed: memory would fill up with them. A folder
+/// of a stack that runs is locked; version 0.2.0 locks the file in it. A person's own folder has no
+/// marker.
 fn remove_abandoned(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
-        let ours = entry.file_name().to_string_lossy().starts_with(TEMPORARY_PREFIX)
+        let ours = entry
+            .file_name()
+            .to_string_lossy()
+            .starts_with(TEMPORARY_PREFIX)
             && path.join(TEMPORARY_MARKER).exists()
             && entry.file_type().is_ok_and(|kind| kind.is_dir());
         let old = entry
@@ -312,8 +361,13 @@ mod tests {
         let data_dir = DataDir::open(Some(folder.path())).unwrap();
         for (record, is_refused) in [("stable\n", false), ("newest-first\n", true)] {
             fs::write(folder.path().join("page-numbers"), record).unwrap();
-            let refused = data_dir.refuse_other_numbers().map_err(|error| error.to_string());
-            assert_eq!(refused.is_err_and(|line| !line.contains('\n') && line.contains("export")), is_refused);
+            let refused = data_dir
+                .refuse_other_numbers()
+                .map_err(|error| error.to_string());
+            assert_eq!(
+                refused.is_err_and(|line| !line.contains('\n') && line.contains("export")),
+                is_refused
+            );
         }
     }
 
@@ -321,8 +375,13 @@ mod tests {
     fn only_a_folder_that_this_program_marked_as_temporary_is_removed() {
         let parent = tempfile::tempdir().unwrap();
         let at = |name: &str| parent.path().join(name);
-        let folders =
-            ["pagemark-abandoned", "pagemark-mine", "pagemark-used", "pagemark-0.2.0-used", "other-abandoned"];
+        let folders = [
+            "pagemark-abandoned",
+            "pagemark-mine",
+            "pagemark-used",
+            "pagemark-0.2.0-used",
+            "other-abandoned",
+        ];
         for name in folders {
             fs::create_dir(at(name)).unwrap();
             fs::write(at(name).join(LOCK_FILE), "").unwrap();
@@ -330,12 +389,21 @@ mod tests {
                 fs::write(at(name).join(TEMPORARY_MARKER), "").unwrap();
             }
             let long_ago = SystemTime::now() - 2 * ABANDONED_AFTER;
-            File::open(at(name)).unwrap().set_modified(long_ago).unwrap();
+            File::open(at(name))
+                .unwrap()
+                .set_modified(long_ago)
+                .unwrap();
         }
-        let used = [at("pagemark-used"), at("pagemark-0.2.0-used").join(LOCK_FILE)];
+        let used = [
+            at("pagemark-used"),
+            at("pagemark-0.2.0-used").join(LOCK_FILE),
+        ];
         let used = used.map(|locked| FileLock::take_existing(&locked).unwrap());
         remove_abandoned(parent.path());
-        assert_eq!(folders.map(|name| at(name).exists()), [false, true, true, true, true]);
+        assert_eq!(
+            folders.map(|name| at(name).exists()),
+            [false, true, true, true, true]
+        );
         drop(used);
     }
 
@@ -358,7 +426,14 @@ mod tests {
         let lock = folder.join(LOCK_FILE);
         assert_eq!((mode(&folder), mode(&lock)), (0o700, 0o600));
         // As an earlier version made them, in a folder that others may enter.
-        let files = [LOCK_FILE, DATA_FILE, "dynamodb.sqlite-wal", SNAPSHOT, CURSOR_KEY, REDIS_RECORD];
+        let files = [
+            LOCK_FILE,
+            DATA_FILE,
+            "dynamodb.sqlite-wal",
+            SNAPSHOT,
+            CURSOR_KEY,
+            REDIS_RECORD,
+        ];
         let files = files.map(|name| folder.join(name));
         for file in &files {
             fs::write(file, "").unwrap();
@@ -385,7 +460,10 @@ mod tests {
             fs::write(folder.path().join(file), "").unwrap();
             check_owner(folder.path(), owner).unwrap();
             let error = check_owner(folder.path(), other).unwrap_err().to_string();
-            assert!(error.ends_with(&format!("run this as user {owner}")), "{error}");
+            assert!(
+                error.ends_with(&format!("run this as user {owner}")),
+                "{error}"
+            );
         }
     }
 }

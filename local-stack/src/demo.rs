@@ -1,12 +1,13 @@
-//! The demo: three products of a shop that does not exist, and generated comments. `demo/demo.json` holds the products, and
-//! sentences that fit a language and a rating.
+//! The demo: three products of a shop that does not exist, and generated comments. `demo/demo.json`
+//! holds the products, and sentences that fit a language and a rating.
 //!
 //! One count and one instant always give the same comments.
 
 use std::{collections::HashMap, sync::LazyLock};
 
 use model::{
-    CommentAttributes, CommentId, CommentText, Language, ProductDetails, ProductId, Rating, SiteData, Timestamp, WebUrl,
+    CommentAttributes, CommentId, CommentText, Language, ProductDetails, ProductId, Rating,
+    SiteData, Timestamp, WebUrl,
 };
 use rand::{
     RngExt, SeedableRng,
@@ -19,9 +20,18 @@ use table::NewComment;
 
 /// The pictures of the products, in their order.
 pub const PICTURES: &[(&str, &str)] = &[
-    ("/static/demo/espresso-machine.svg", include_str!("../demo/espresso-machine.svg")),
-    ("/static/demo/milk-jug.svg", include_str!("../demo/milk-jug.svg")),
-    ("/static/demo/slow-coffee.svg", include_str!("../demo/slow-coffee.svg")),
+    (
+        "/static/demo/espresso-machine.svg",
+        include_str!("../demo/espresso-machine.svg"),
+    ),
+    (
+        "/static/demo/milk-jug.svg",
+        include_str!("../demo/milk-jug.svg"),
+    ),
+    (
+        "/static/demo/slow-coffee.svg",
+        include_str!("../demo/slow-coffee.svg"),
+    ),
 ];
 
 const RATING_WEIGHTS: [(u64, u32); 5] = [(1, 9), (2, 6), (3, 9), (4, 26), (5, 50)];
@@ -29,7 +39,8 @@ const RATING_WEIGHTS: [(u64, u32); 5] = [(1, 9), (2, 6), (3, 9), (4, 26), (5, 50
 const DAY_MS: i64 = 24 * 3_600_000;
 /// The time span of all comments: two years.
 const SPAN_MS: i64 = 2 * 365 * DAY_MS;
-/// One comment in this many carries only a date, as comments from many sources do. So there are ties.
+/// One comment in this many carries only a date, as comments from many sources do. So there are
+/// ties.
 const DATE_ONLY_ONE_IN: u32 = 10;
 
 static DEMO: LazyLock<Demo> = LazyLock::new(|| {
@@ -100,21 +111,48 @@ struct Letter {
 impl Letter {
     fn draw(rng: &mut StdRng) -> Option<Self> {
         let demo = &*DEMO;
-        let product = demo.products.choose_weighted(rng, |product| product.weight).ok()?.id.clone();
-        let voice = demo.voices.choose_weighted(rng, |voice| voice.weight).ok()?;
-        let rating = RATING_WEIGHTS.choose_weighted(rng, |(_, weight)| *weight).ok()?.0;
-        let of_product = voice.of.get(&product).map_or(&[][..], |texts| texts.of(rating));
+        let product = demo
+            .products
+            .choose_weighted(rng, |product| product.weight)
+            .ok()?
+            .id
+            .clone();
+        let voice = demo
+            .voices
+            .choose_weighted(rng, |voice| voice.weight)
+            .ok()?;
+        let rating = RATING_WEIGHTS
+            .choose_weighted(rng, |(_, weight)| *weight)
+            .ok()?
+            .0;
+        let of_product = voice
+            .of
+            .get(&product)
+            .map_or(&[][..], |texts| texts.of(rating));
         let length = rng.random_range(1..=3);
-        let sentences = voice.sentences.of(rating).iter().chain(of_product).map(String::as_str).sample(rng, length);
+        let sentences = voice
+            .sentences
+            .of(rating)
+            .iter()
+            .chain(of_product)
+            .map(String::as_str)
+            .sample(rng, length);
         // The shop answers most complaints, and thanks some.
         let answers = rng.random_ratio(if rating < 3 { 3 } else { 1 }, 5);
-        let replies = Some(demo.replies.of(rating)).filter(|_| answers && voice.language.as_str() == "en");
+        let replies =
+            Some(demo.replies.of(rating)).filter(|_| answers && voice.language.as_str() == "en");
         Some(Self {
             product,
             rating,
             body: sentences.join(" "),
-            title: rng.random_ratio(1, 3).then(|| voice.titles.of(rating).choose(rng).cloned()).flatten(),
-            author: rng.random_ratio(5, 6).then(|| demo.authors.choose(rng).cloned()).flatten(),
+            title: rng
+                .random_ratio(1, 3)
+                .then(|| voice.titles.of(rating).choose(rng).cloned())
+                .flatten(),
+            author: rng
+                .random_ratio(5, 6)
+                .then(|| demo.authors.choose(rng).cloned())
+                .flatten(),
             reply: replies.and_then(|replies| replies.choose(rng).cloned()),
             language: voice.language.clone(),
         })
@@ -123,10 +161,19 @@ impl Letter {
 
 /// The records of the products. `site` is the URL that their pictures are at.
 pub fn demo_products(site: &str) -> impl Iterator<Item = (&ProductId, ProductDetails)> {
-    DEMO.products.iter().zip(PICTURES).map(move |(product, (path, _))| {
-        let image = WebUrl::parse("image", &format!("{site}{path}")).ok();
-        (&product.id, ProductDetails { image, ..product.details.clone() })
-    })
+    DEMO.products
+        .iter()
+        .zip(PICTURES)
+        .map(move |(product, (path, _))| {
+            let image = WebUrl::parse("image", &format!("{site}{path}")).ok();
+            (
+                &product.id,
+                ProductDetails {
+                    image,
+                    ..product.details.clone()
+                },
+            )
+        })
 }
 
 /// Comments of the two years up to an instant.
@@ -139,15 +186,23 @@ pub fn demo_comments(count: u64, until: Timestamp) -> impl Iterator<Item = NewCo
 fn demo_comment(rng: &mut StdRng, number: u64, count: u64, until: Timestamp) -> Option<NewComment> {
     let drawn = Letter::draw(rng)?;
     let later = usize::try_from(count - 1 - number).ok()?;
-    let written = if later % 3 == 1 { DEMO.letters.get(later / 3) } else { None };
+    let written = if later % 3 == 1 {
+        DEMO.letters.get(later / 3)
+    } else {
+        None
+    };
     let letter = written.cloned().unwrap_or(drawn);
     let before_ms = i64::try_from(later).ok()? * (SPAN_MS / i64::try_from(count).ok()?);
     let mut created_ms = until.epoch_ms() - before_ms;
     if rng.random_ratio(1, DATE_ONLY_ONE_IN) {
         created_ms -= created_ms.rem_euclid(DAY_MS);
     }
-    let replied_at = Timestamp::from_epoch_ms(created_ms + DAY_MS).ok()?.min(until);
-    let reply = letter.reply.map(|text| json!({ "text": text, "author": "Corner Coffee", "at": replied_at }));
+    let replied_at = Timestamp::from_epoch_ms(created_ms + DAY_MS)
+        .ok()?
+        .min(until);
+    let reply = letter
+        .reply
+        .map(|text| json!({ "text": text, "author": "Corner Coffee", "at": replied_at }));
     let attributes = json!({ "verified": rng.random_ratio(2, 3), "reply": reply });
     Some(NewComment {
         id: CommentId::parse(&format!("demo-{number:06}")).ok()?,
@@ -157,7 +212,10 @@ fn demo_comment(rng: &mut StdRng, number: u64, count: u64, until: Timestamp) -> 
         created_at: Timestamp::from_epoch_ms(created_ms).ok()?,
         status: None,
         text: CommentText::new(letter.title, letter.body, letter.author).ok()?,
-        site: SiteData { attributes: CommentAttributes::parse(&attributes.to_string()).ok(), author_id: None },
+        site: SiteData {
+            attributes: CommentAttributes::parse(&attributes.to_string()).ok(),
+            author_id: None,
+        },
     })
 }
 
@@ -173,25 +231,60 @@ mod tests {
         let comments: Vec<_> = demo_comments(2_000, until).collect();
         assert_eq!(comments, demo_comments(2_000, until).collect::<Vec<_>>());
         assert_eq!(comments.len(), 2_000);
-        let distinct = |of: fn(&NewComment) -> String| comments.iter().map(of).collect::<BTreeSet<_>>().len();
-        assert_eq!(distinct(|comment| comment.product.to_string()), DEMO.products.len());
-        assert_eq!(distinct(|comment| comment.language.to_string()), DEMO.voices.len());
-        assert!(distinct(|comment| format!("{} {}", comment.product, comment.created_at)) < 2_000, "there are ties");
-        assert_eq!(comments.iter().map(|comment| comment.created_at).max(), Some(until));
-        let written =
-            comments.iter().filter(|comment| DEMO.letters.iter().any(|letter| letter.body == comment.text.body));
+        let distinct =
+            |of: fn(&NewComment) -> String| comments.iter().map(of).collect::<BTreeSet<_>>().len();
+        assert_eq!(
+            distinct(|comment| comment.product.to_string()),
+            DEMO.products.len()
+        );
+        assert_eq!(
+            distinct(|comment| comment.language.to_string()),
+            DEMO.voices.len()
+        );
+        assert!(
+            distinct(|comment| format!("{} {}", comment.product, comment.created_at)) < 2_000,
+            "there are ties"
+        );
+        assert_eq!(
+            comments.iter().map(|comment| comment.created_at).max(),
+            Some(until)
+        );
+        let written = comments.iter().filter(|comment| {
+            DEMO.letters
+                .iter()
+                .any(|letter| letter.body == comment.text.body)
+        });
         assert_eq!(written.count(), DEMO.letters.len());
-        let replied = |comment: &&NewComment| comment.site.attributes.as_ref().unwrap().as_json().contains("\"text\"");
+        let replied = |comment: &&NewComment| {
+            comment
+                .site
+                .attributes
+                .as_ref()
+                .unwrap()
+                .as_json()
+                .contains("\"text\"")
+        };
         assert!(comments.iter().filter(replied).count() > 50);
-        assert_eq!(demo_products("http://127.0.0.1:8080").filter(|(_, details)| details.image.is_some()).count(), 3);
+        assert_eq!(
+            demo_products("http://127.0.0.1:8080")
+                .filter(|(_, details)| details.image.is_some())
+                .count(),
+            3
+        );
     }
 
     #[test]
     fn every_language_has_titles_and_sentences_for_every_rating() {
         for voice in &DEMO.voices {
-            let all = [&voice.titles, &voice.sentences].into_iter().chain(voice.of.values());
+            let all = [&voice.titles, &voice.sentences]
+                .into_iter()
+                .chain(voice.of.values());
             for texts in all {
-                assert!([1, 3, 5].iter().all(|rating| !texts.of(*rating).is_empty()), "{}", voice.language);
+                assert!(
+                    [1, 3, 5].iter().all(|rating| !texts.of(*rating).is_empty()),
+                    "{}",
+                    voice.language
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! The embedded DynamoDB engine: `dynoxide` on a data file, for AWS clients in this process and by a port.
+//! The embedded DynamoDB engine: `dynoxide` on a data file, for AWS clients in this process and by
+//! a port.
 //!
 //! # What differs from DynamoDB, and what is done about it
 //!
@@ -15,17 +16,19 @@
 //! | it verifies no signature, so any web page may use it | the port refuses what a page can send (`port`) |
 //! | its calls block, and wait for the lock of its only connection | they run on the engine's own threads (`calls`) |
 //!
-//! Callers handle what that page lists. They ask for few records at a time: `GetRecords` ignores the limit of 1 MB. They
-//! give each `Scan` a `Limit`: without one it loads the whole table into memory.
+//! Callers handle what that page lists. They ask for few records at a time: `GetRecords` ignores
+//! the limit of 1 MB. They give each `Scan` a `Limit`: without one it loads the whole table into
+//! memory.
 //!
 //! # Invariants
 //!
-//! - Sequence numbers of a table always grow, also after everything was trimmed, after a restart, and when the clock
-//!   was set back. For that, the newest record of a table is never trimmed, because the engine continues counting from
-//!   it (`sequence_numbers_grow_after_a_trim_and_a_restart`).
+//! - Sequence numbers of a table always grow, also after everything was trimmed, after a restart,
+//!   and when the clock was set back. For that, the newest record of a table is never trimmed,
+//!   because the engine continues counting from it
+//!   (`sequence_numbers_grow_after_a_trim_and_a_restart`).
 //! - One data file has one engine: a second one, also in another process, is refused.
-//! - No two connections write or checkpoint at the same instant, and no other process opens the file for writing while
-//!   the engine runs (`write_lock`).
+//! - No two connections write or checkpoint at the same instant, and no other process opens the
+//!   file for writing while the engine runs (`write_lock`).
 
 use std::fs::TryLockError;
 use std::io;
@@ -66,8 +69,8 @@ use stream_table::StreamTable;
 pub(crate) use stream_table::parse_sequence_number;
 use write_lock::WriteLock;
 
-/// Threads for calls, sweeps and the second connection. All but one wait for the engine's lock under load; more would only
-/// wait too.
+/// Threads for calls, sweeps and the second connection. All but one wait for the engine's lock
+/// under load; more would only wait too.
 const THREADS_MAX: usize = 8;
 
 const NO_THREADS: &str = "cannot start the engine's threads";
@@ -75,22 +78,26 @@ const NO_THREADS: &str = "cannot start the engine's threads";
 /// The shortest time between two sweeps for expired items.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A sweep reads every item of every table with a TTL. So the pause after a long sweep is this many times as long as
-/// the sweep, and sweeping takes at most 0.05 % of the engine's time. (DynamoDB itself may take days.)
+/// A sweep reads every item of every table with a TTL. So the pause after a long sweep is this many
+/// times as long as the sweep, and sweeping takes at most 0.05 % of the engine's time. (DynamoDB
+/// itself may take days.)
 const SWEEP_REST_FACTOR: u32 = 2_000;
 
-/// How long requests under way may take to finish after a stop. Otherwise a client that has sent half a request would
-/// block the stop for ever.
+/// How long requests under way may take to finish after a stop. Otherwise a client that has sent
+/// half a request would block the stop for ever.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// How long the threads may take to end after that. A sweep cannot be interrupted; it is left behind.
+/// How long the threads may take to end after that. A sweep cannot be interrupted; it is left
+/// behind.
 const THREADS_GRACE: Duration = Duration::from_secs(1);
 
-/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock. A waiting writer looks
-/// again after 1, 2, 5 and 10 ms, so it gets in only through a gap of that size.
+/// Pause between two chunks of a trim or of free pages. SQLite has no queue for its write lock. A
+/// waiting writer looks again after 1, 2, 5 and 10 ms, so it gets in only through a gap of that
+/// size.
 const TRIM_PAUSE: Duration = Duration::from_millis(10);
 
-/// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's thread.
+/// A running engine. Dropping it stops it; [`Engine::stop`] does so without blocking the caller's
+/// thread.
 #[derive(derive_more::Debug)]
 #[debug("Engine {{ address: {address:?}, .. }}")]
 pub struct Engine {
@@ -101,36 +108,42 @@ pub struct Engine {
     thread: Option<JoinHandle<()>>,
     /// Closed when the thread ends.
     running: watch::Receiver<()>,
-    /// The last field: another engine may open the file only after the connections above are closed.
+    /// The last field: another engine may open the file only after the connections above are
+    /// closed.
     write_lock: WriteLock,
 }
 
 impl Engine {
-    /// Opens (or creates) `data_file` and serves it at `listen`; port 0 takes a free port, see [`Engine::address`].
+    /// Opens (or creates) `data_file` and serves it at `listen`; port 0 takes a free port, see
+    /// [`Engine::address`].
     ///
-    /// Only the engine may use the file, its `.lock` file, and the files that SQLite puts next to it (`-wal`, `-shm`).
-    /// Its folder must exist.
+    /// Only the engine may use the file, its `.lock` file, and the files that SQLite puts next to
+    /// it (`-wal`, `-shm`). Its folder must exist.
     ///
     /// # Errors
-    /// One clear line for each case: the port is taken, or another engine uses the file. The file may also be broken, or
-    /// may not be a data file of this engine.
+    /// One clear line for each case: the port is taken, or another engine uses the file. The file
+    /// may also be broken, or may not be a data file of this engine.
     pub async fn start(data_file: &Path, listen: SocketAddr) -> anyhow::Result<Engine> {
         let data_file = data_file.to_owned();
         blocking(move || Self::open(&data_file, listen)).await
     }
 
     fn open(data_file: &Path, listen: SocketAddr) -> anyhow::Result<Engine> {
-        // Work on the data file runs on these threads, so that a stop waits for it ([`THREADS_GRACE`]).
+        // Work on the data file runs on these threads, so that a stop waits for it
+        // ([`THREADS_GRACE`]).
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(THREADS_MAX)
             .thread_name("engine-worker")
             .enable_all()
             .build()
             .context(NO_THREADS)?;
-        // The port and the lock come first: a second stack must fail before it touches the first one's file.
+        // The port and the lock come first: a second stack must fail before it touches the first
+        // one's file.
         let listener = match runtime.block_on(TcpListener::bind(listen)) {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                bail!("{listen} is in use; stop what listens there, or choose another address with --dynamodb-listen")
+                bail!(
+                    "{listen} is in use; stop what listens there, or choose another address with --dynamodb-listen"
+                )
             }
             bound => bound.with_context(|| format!("cannot listen at {listen}"))?,
         };
@@ -138,11 +151,17 @@ impl Engine {
         let write_lock = WriteLock::new(lock(data_file)?);
         data_file::refuse_damaged(data_file)?;
         stream_table::prepare(data_file)?;
-        let not_utf8 = || format!("{} is not a path in UTF-8, which the engine needs", data_file.display());
+        let not_utf8 = || {
+            format!(
+                "{} is not a path in UTF-8, which the engine needs",
+                data_file.display()
+            )
+        };
         let path = data_file.to_str().with_context(not_utf8)?;
         let cannot_open = || format!("cannot open {path}");
         let database = Database::new(path).with_context(cannot_open)?;
-        let disk = DiskSync::instead_of_each_commit(&database, data_file).with_context(cannot_open)?;
+        let disk =
+            DiskSync::instead_of_each_commit(&database, data_file).with_context(cannot_open)?;
         let stream_table = Arc::new(StreamTable::open(data_file).with_context(cannot_open)?);
 
         let calls = Arc::new(Calls {
@@ -161,16 +180,31 @@ impl Engine {
             runtime.block_on(serve(listener, served, stopped));
             runtime.shutdown_timeout(THREADS_GRACE);
         };
-        let thread = std::thread::Builder::new().name("engine".to_owned()).spawn(serve).context(NO_THREADS)?;
-        Ok(Engine { address, calls, stream_table, stop: Some(stop), thread: Some(thread), running, write_lock })
+        let thread = std::thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(serve)
+            .context(NO_THREADS)?;
+        Ok(Engine {
+            address,
+            calls,
+            stream_table,
+            stop: Some(stop),
+            thread: Some(thread),
+            running,
+            write_lock,
+        })
     }
 
-    /// An HTTP client for AWS clients in this process, without a network. After the engine has stopped, their calls fail.
+    /// An HTTP client for AWS clients in this process, without a network. After the engine has
+    /// stopped, their calls fail.
     pub fn http_client(&self) -> SharedHttpClient {
         let calls = Arc::downgrade(&self.calls);
         client::http_client(move |operation, body| {
             let stopped = || io::Error::new(io::ErrorKind::NotConnected, "the engine has stopped");
-            let called = calls.upgrade().map(|calls| calls.call(operation, body)).ok_or_else(stopped);
+            let called = calls
+                .upgrade()
+                .map(|calls| calls.call(operation, body))
+                .ok_or_else(stopped);
             async move { called?.await }
         })
     }
@@ -180,20 +214,22 @@ impl Engine {
         self.address
     }
 
-    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any credentials will do. A request
-    /// with an `Origin`, or with a `Host` that is neither `localhost` nor an address, is refused.
+    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any
+    /// credentials will do. A request with an `Origin`, or with a `Host` that is neither
+    /// `localhost` nor an address, is refused.
     pub fn endpoint_url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// A value that changes after each request that may have written something, before its answer is sent, and after
-    /// each sweep. So readers of a stream need not poll. When a client goes away before the answer, the value may change
-    /// before the write is done.
+    /// A value that changes after each request that may have written something, before its answer
+    /// is sent, and after each sweep. So readers of a stream need not poll. When a client goes away
+    /// before the answer, the value may change before the write is done.
     pub fn writes(&self) -> watch::Receiver<()> {
         self.calls.writes.subscribe()
     }
 
-    /// Waits until everything that a reader may have seen before this call is on the disk. Answered writes are.
+    /// Waits until everything that a reader may have seen before this call is on the disk. Answered
+    /// writes are.
     pub(crate) async fn sync(&self) {
         self.calls.disk.wait().await;
     }
@@ -203,21 +239,29 @@ impl Engine {
         self.calls.writes.send_replace(());
     }
 
-    /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as `GetRecords` shows it),
-    /// but never the table's newest record. Returns how many were deleted.
+    /// Deletes the stream records of a table up to and including `up_to_sequence_number` (as
+    /// `GetRecords` shows it), but never the table's newest record. Returns how many were deleted.
     ///
-    /// It deletes in chunks with pauses between them, so writers wait for a few milliseconds at most. A reader whose
-    /// position is in the trimmed range continues with the first remaining record.
+    /// It deletes in chunks with pauses between them, so writers wait for a few milliseconds at
+    /// most. A reader whose position is in the trimmed range continues with the first remaining
+    /// record.
     ///
     /// # Errors
     /// The text is not a sequence number of this engine, or the file cannot be written.
-    pub async fn trim_stream(&self, table_name: &str, up_to_sequence_number: &str) -> anyhow::Result<u64> {
+    pub async fn trim_stream(
+        &self,
+        table_name: &str,
+        up_to_sequence_number: &str,
+    ) -> anyhow::Result<u64> {
         let up_to = parse_sequence_number(up_to_sequence_number)?;
         let mut deleted_total = 0;
-        // This loop ends: records up to a fixed number are finite, and new ones get greater numbers.
+        // This loop ends: records up to a fixed number are finite, and new ones get greater
+        // numbers.
         loop {
             let table_name = table_name.to_owned();
-            let deleted = self.alone(move |records| records.trim_chunk(&table_name, up_to)).await?;
+            let deleted = self
+                .alone(move |records| records.trim_chunk(&table_name, up_to))
+                .await?;
             deleted_total += deleted;
             if deleted < stream_table::TRIM_CHUNK_RECORDS {
                 return Ok(deleted_total);
@@ -226,10 +270,12 @@ impl Engine {
         }
     }
 
-    /// Gives the pages of trimmed records back to the file system, but for 4 MiB that the next records need. Call it when
-    /// little is written: a page that is needed again right away is moved in vain.
+    /// Gives the pages of trimmed records back to the file system, but for 4 MiB that the next
+    /// records need. Call it when little is written: a page that is needed again right away is
+    /// moved in vain.
     ///
-    /// It works in chunks, like a trim. It does nothing in a file that an older version of this stack created.
+    /// It works in chunks, like a trim. It does nothing in a file that an older version of this
+    /// stack created.
     pub async fn release_free_pages(&self) -> anyhow::Result<()> {
         // This loop ends: each chunk makes the file shorter.
         while self.alone(StreamTable::release_chunk).await? {
@@ -261,14 +307,15 @@ impl Engine {
         done.map_err(|error| anyhow!("the engine's stream records cannot be reached: {error}"))
     }
 
-    /// The newest stream record of a table, by its stored number ([`parse_sequence_number`]); 0 without one.
+    /// The newest stream record of a table, by its stored number ([`parse_sequence_number`]); 0
+    /// without one.
     pub(crate) async fn newest_stream_record(&self, table_name: &str) -> anyhow::Result<i64> {
         let table_name = table_name.to_owned();
         self.look(move |records| records.newest(&table_name)).await
     }
 
-    /// The number of stream records of a table after a sequence number, or of all its stream records. The cost is in
-    /// proportion to the answer, so trim.
+    /// The number of stream records of a table after a sequence number, or of all its stream
+    /// records. The cost is in proportion to the answer, so trim.
     ///
     /// # Errors
     /// The text is not a sequence number of this engine, or the file cannot be read.
@@ -277,15 +324,22 @@ impl Engine {
         table_name: &str,
         after_sequence_number: Option<&str>,
     ) -> anyhow::Result<u64> {
-        let after = after_sequence_number.map(parse_sequence_number).transpose()?.unwrap_or(0);
+        let after = after_sequence_number
+            .map(parse_sequence_number)
+            .transpose()?
+            .unwrap_or(0);
         let table_name = table_name.to_owned();
-        self.look(move |records| records.count_after(&table_name, after)).await
+        self.look(move |records| records.count_after(&table_name, after))
+            .await
     }
 
-    /// Deletes every expired item of every table with a TTL now, and returns how many. The engine also does so in the
-    /// background from time to time; this is for callers that cannot wait.
+    /// Deletes every expired item of every table with a TTL now, and returns how many. The engine
+    /// also does so in the background from time to time; this is for callers that cannot wait.
     pub async fn sweep_expired_items(&self) -> anyhow::Result<usize> {
-        self.calls.sweep().await.context("expired items cannot be deleted")
+        self.calls
+            .sweep()
+            .await
+            .context("expired items cannot be deleted")
     }
 
     /// Waits until the engine no longer runs.
@@ -294,7 +348,8 @@ impl Engine {
         async move { while running.changed().await.is_ok() {} }
     }
 
-    /// Stops: no more connections are taken, requests under way may finish for two seconds, the file is closed.
+    /// Stops: no more connections are taken, requests under way may finish for two seconds, the
+    /// file is closed.
     pub async fn stop(self) {
         blocking(move || drop(self)).await;
     }
@@ -317,8 +372,12 @@ impl Drop for Engine {
 fn lock(data_file: &Path) -> anyhow::Result<FileLock> {
     let path = data_file.with_added_extension("lock");
     FileLock::take(&path).map_err(|error| match error {
-        TryLockError::WouldBlock => anyhow!("{} is in use by another running stack", data_file.display()),
-        TryLockError::Error(error) => anyhow!(error).context(format!("cannot write {}", path.display())),
+        TryLockError::WouldBlock => {
+            anyhow!("{} is in use by another running stack", data_file.display())
+        }
+        TryLockError::Error(error) => {
+            anyhow!(error).context(format!("cannot write {}", path.display()))
+        }
     })
 }
 
@@ -343,7 +402,9 @@ async fn sweep_from_time_to_time(calls: &Calls) {
         let begun = Instant::now();
         match calls.sweep().await {
             Ok(deleted) => tracing::debug!(deleted, "swept expired items"),
-            Err(error) => tracing::warn!(%error, "the sweep for expired items failed; it will be tried again"),
+            Err(error) => {
+                tracing::warn!(%error, "the sweep for expired items failed; it will be tried again")
+            }
         }
         rest = SWEEP_INTERVAL.max(begun.elapsed().saturating_mul(SWEEP_REST_FACTOR));
     }

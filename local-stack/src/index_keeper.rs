@@ -1,7 +1,8 @@
-//! Keeps the page index of the local stack ready. At the start it waits until the stream has delivered again what it still
-//! holds. Then it reconciles what a snapshot of the index lacks, by the journal, or it rebuilds the index. Later it rebuilds
-//! whenever markers are missing or `recent` has withdrawn its confirmation. While a command rebuilds the index, it waits.
-//! In a deployment, the repair function fills what was lost, after each `recent`.
+//! Keeps the page index of the local stack ready. At the start it waits until the stream has
+//! delivered again what it still holds. Then it reconciles what a snapshot of the index lacks, by
+//! the journal, or it rebuilds the index. Later it rebuilds whenever markers are missing or
+//! `recent` has withdrawn its confirmation. While a command rebuilds the index, it waits. In a
+//! deployment, the repair function fills what was lost, after each `recent`.
 
 use std::time::Duration;
 
@@ -15,8 +16,8 @@ use crate::{engine::parse_sequence_number, event_source_mapping::MappingState, r
 
 /// Confirmations of the local page index do not expire, because the repair job may be switched off.
 pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-/// Pause between two looks at the markers. Each reads the markers of all partitions, so looks are a good part of what
-/// an idle stack does.
+/// Pause between two looks at the markers. Each reads the markers of all partitions, so looks are a
+/// good part of what an idle stack does.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Pause after a look or a rebuild that failed.
 const ERROR_PAUSE: Duration = Duration::from_millis(500);
@@ -40,19 +41,23 @@ pub enum IndexState {
 
 /// Waits until the index has been looked at for the first time.
 pub(crate) async fn looked_at(mut state: watch::Receiver<IndexState>) {
-    let looked_at = |state: &IndexState| !matches!(state, IndexState::Unknown | IndexState::Rebuilding);
+    let looked_at =
+        |state: &IndexState| !matches!(state, IndexState::Unknown | IndexState::Rebuilding);
     // The sender lives as long as the stack.
     state.wait_for(looked_at).await.ok();
 }
 
-/// Waits until `page-indexer` has processed what the engine's stream held at the start, up to the record `newest`. `None` is
-/// for an engine that does not say it: nothing is waited for. Until then, old states of comments follow each other in the
-/// page index. `indexing` is the progress of the function's mapping.
+/// Waits until `page-indexer` has processed what the engine's stream held at the start, up to the
+/// record `newest`. `None` is for an engine that does not say it: nothing is waited for. Until
+/// then, old states of comments follow each other in the page index. `indexing` is the progress of
+/// the function's mapping.
 pub(crate) async fn replayed(newest: Option<i64>, mut indexing: watch::Receiver<MappingState>) {
     let Some(newest) = newest else { return };
-    let is_processed = |shown: &str| parse_sequence_number(shown).is_ok_and(|stored| stored >= newest);
-    let is_over =
-        |state: &MappingState| state.caught_up_at.is_some() || state.processed.as_deref().is_some_and(is_processed);
+    let is_processed =
+        |shown: &str| parse_sequence_number(shown).is_ok_and(|stored| stored >= newest);
+    let is_over = |state: &MappingState| {
+        state.caught_up_at.is_some() || state.processed.as_deref().is_some_and(is_processed)
+    };
     // The sender lives as long as the stack.
     indexing.wait_for(is_over).await.ok();
 }
@@ -67,17 +72,24 @@ pub struct IndexKeeper {
 
 impl IndexKeeper {
     pub fn new(table: Table, table_id: String, index: PageIndex) -> Self {
-        Self { table, table_id, index, state: watch::Sender::default() }
+        Self {
+            table,
+            table_id,
+            index,
+            state: watch::Sender::default(),
+        }
     }
 
     pub fn state(&self) -> watch::Receiver<IndexState> {
         self.state.subscribe()
     }
 
-    /// Watches the page index, and rebuilds it when readers must no longer believe it. Runs until it is dropped.
+    /// Watches the page index, and rebuilds it when readers must no longer believe it. Runs until
+    /// it is dropped.
     ///
-    /// A Redis server that the stack did not start may hold an index from an earlier life of the stack. So the first look
-    /// rebuilds, unless the index is from a snapshot and can catch up. Before either, it waits until the stream is `replayed`.
+    /// A Redis server that the stack did not start may hold an index from an earlier life of the
+    /// stack. So the first look rebuilds, unless the index is from a snapshot and can catch up.
+    /// Before either, it waits until the stream is `replayed`.
     pub async fn run(self, replayed: impl Future<Output = ()>, is_from_snapshot: bool) {
         let mut doubtful = true;
         replayed.await;
@@ -85,7 +97,10 @@ impl IndexKeeper {
             self.set(IndexState::Rebuilding);
             match self.catch_up().await {
                 Ok(()) => doubtful = false,
-                Err(reason) => tracing::info!(reason, "the page index is rebuilt, its snapshot cannot be continued"),
+                Err(reason) => tracing::info!(
+                    reason,
+                    "the page index is rebuilt, its snapshot cannot be continued"
+                ),
             }
         }
         loop {
@@ -98,25 +113,48 @@ impl IndexKeeper {
         }
     }
 
-    /// Reconciles everything that the journal names since the snapshot of the index, for as long as a rebuild would take.
-    /// Then the index is ready, or the text says why it is not.
+    /// Reconciles everything that the journal names since the snapshot of the index, for as long as
+    /// a rebuild would take. Then the index is ready, or the text says why it is not.
     async fn catch_up(&self) -> Result<(), String> {
         let unavailable = |error: StoreError| error.to_string();
-        let marks = self.index.marks(&self.table_id).await.map_err(unavailable)?;
+        let marks = self
+            .index
+            .marks(&self.table_id)
+            .await
+            .map_err(unavailable)?;
         let of_duplicates = self.table.watermark().await.map_err(unavailable)?;
-        let watermarks = marks.into_iter().map(|(_, mark)| mark.watermark).chain(of_duplicates);
+        let watermarks = marks
+            .into_iter()
+            .map(|(_, mark)| mark.watermark)
+            .chain(of_duplicates);
         if let Some(watermark) = watermarks.max().filter(|watermark| *watermark > now()) {
-            return Err(format!("the watermark {watermark} is later than the present: the clock was set back"));
+            return Err(format!(
+                "the watermark {watermark} is later than the present: the clock was set back"
+            ));
         }
-        // The confirmation of this run makes the index ready. It requires that the journal is reconciled up to the present
-        // and the settle delay beyond, for a clock that was ahead. Readers need not wait for the time before the
-        // watermarks: later runs reconcile that again.
-        let settings = JobSettings { apply: true, overlap: Duration::ZERO, ..JobSettings::default() };
+        // The confirmation of this run makes the index ready. It requires that the journal is
+        // reconciled up to the present and the settle delay beyond, for a clock that was ahead.
+        // Readers need not wait for the time before the watermarks: later runs reconcile that
+        // again.
+        let settings = JobSettings {
+            apply: true,
+            overlap: Duration::ZERO,
+            ..JobSettings::default()
+        };
         let items = self.table.describe().await.map_err(unavailable)?.items;
         let stop = Stop::after(Some(time_of_rebuild(items)));
-        let report = Job::new(self.table.clone(), self.index.clone(), settings, stop).recent().await;
-        let partitions = self.index.readiness(&self.table_id, now()).await.map_err(unavailable)?;
-        match partitions.iter().find_map(|(_, answer)| answer.as_ref().err()) {
+        let report = Job::new(self.table.clone(), self.index.clone(), settings, stop)
+            .recent()
+            .await;
+        let partitions = self
+            .index
+            .readiness(&self.table_id, now())
+            .await
+            .map_err(unavailable)?;
+        match partitions
+            .iter()
+            .find_map(|(_, answer)| answer.as_ref().err())
+        {
             Some(not_ready) => Err(format!("after the last run, {not_ready}: {report}")),
             None => Ok(()),
         }
@@ -124,16 +162,28 @@ impl IndexKeeper {
 
     /// Looks at the page index, and rebuilds it if readers must not believe it.
     async fn look(&self, doubtful: bool) -> IndexState {
-        let failed =
-            |is_refused: bool, why| if is_refused { IndexState::Refused(why) } else { IndexState::Failing(why) };
+        let failed = |is_refused: bool, why| {
+            if is_refused {
+                IndexState::Refused(why)
+            } else {
+                IndexState::Failing(why)
+            }
+        };
         match self.index.is_ready(&self.table_id, now()).await {
             Err(error) => return failed(error.remedy() == Remedy::CallOperator, error.to_string()),
             Ok(true) if !doubtful => return IndexState::Ready,
             Ok(_) => {}
         }
         self.set(IndexState::Rebuilding);
-        let Report { failure, is_refused, stopped, items: entries, unresolved_count: unresolved, seconds, .. } =
-            job(&self.table, &self.index).rebuild(SHARDS_AT_ONCE).await;
+        let Report {
+            failure,
+            is_refused,
+            stopped,
+            items: entries,
+            unresolved_count: unresolved,
+            seconds,
+            ..
+        } = job(&self.table, &self.index).rebuild(SHARDS_AT_ONCE).await;
         if let Some(why) = failure {
             return failed(is_refused, why);
         }
@@ -154,7 +204,9 @@ impl IndexKeeper {
             return;
         }
         match new {
-            IndexState::Failing(error) | IndexState::Refused(error) => tracing::warn!(error, "page index unavailable"),
+            IndexState::Failing(error) | IndexState::Refused(error) => {
+                tracing::warn!(error, "page index unavailable")
+            }
             // At the start the index is empty, so a rebuild is not worth a log line.
             IndexState::Rebuilding if old != IndexState::Unknown => {
                 tracing::info!("page index not ready, rebuilding it")
@@ -166,8 +218,8 @@ impl IndexKeeper {
 
 /// About how long a rebuild of the page index takes, for a table with this many items.
 fn time_of_rebuild(items: u64) -> Duration {
-    // Measured: 29 s for the 1.4 million items of 42,940 comments. Shorter than the first term, nobody gains from a
-    // rebuild.
+    // Measured: 29 s for the 1.4 million items of 42,940 comments. Shorter than the first term,
+    // nobody gains from a rebuild.
     Duration::from_secs(20) + Duration::from_micros(items.saturating_mul(20).min(MICROSECONDS_MAX))
 }
 
@@ -187,38 +239,66 @@ mod tests {
     #[tokio::test]
     async fn who_sees_a_rebuild_under_way_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
-        let engine = Engine::start(&folder.path().join("data"), "127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let engine = Engine::start(&folder.path().join("data"), "127.0.0.1:0".parse().unwrap())
+            .await
+            .unwrap();
         let table = Table::connect(&table_config(TABLE, &engine.endpoint_url())).await;
         let id = table.create_if_missing().await.unwrap().id;
         let index = PageIndex::new(EmbeddedIndex::new(4), INDEX_MAX_AGE);
         let keeper = IndexKeeper::new(table.clone(), id.clone(), index.clone());
         let until_ms = now().plus_ms(600_000).epoch_ms();
-        let lease = Lease { holder: "a command".to_owned(), who: "a test".to_owned(), since: now(), until_ms };
-        assert!(table.take_lease("rebuild", &lease, now()).await.unwrap().is_none());
+        let lease = Lease {
+            holder: "a command".to_owned(),
+            who: "a test".to_owned(),
+            since: now(),
+            until_ms,
+        };
+        assert!(
+            table
+                .take_lease("rebuild", &lease, now())
+                .await
+                .unwrap()
+                .is_none()
+        );
         let rebuild = index.begin_rebuild().await.unwrap();
 
         // The keeper of the stack, and another command.
         let other = job(&table, &index);
         let mut both = Box::pin(join(keeper.look(true), other.rebuild(1)));
-        tokio::time::timeout(2 * LOOK_EVERY, &mut both).await.unwrap_err();
-        assert!(index.is_under_way(&rebuild).await.unwrap(), "somebody has begun another one");
+        tokio::time::timeout(2 * LOOK_EVERY, &mut both)
+            .await
+            .unwrap_err();
+        assert!(
+            index.is_under_way(&rebuild).await.unwrap(),
+            "somebody has begun another one"
+        );
 
         index.finish_rebuild(&rebuild, &id, now()).await.unwrap();
         table.release_lease("rebuild", &lease.holder).await.unwrap();
         let (reached, report) = both.await;
         assert_eq!(reached, IndexState::Ready);
-        assert_eq!(report.notes, ["another rebuild has made the page index ready meanwhile"], "{report}");
+        assert_eq!(
+            report.notes,
+            ["another rebuild has made the page index ready meanwhile"],
+            "{report}"
+        );
         assert_eq!(keeper.look(false).await, IndexState::Ready);
         engine.stop().await;
     }
 
     /// The stored form of the sequence number in the middle.
     const NEWEST: i64 = 43;
-    const SHOWN: [&str; 3] = ["100000000000000000042", "100000000000000000043", "100000000000000000044"];
+    const SHOWN: [&str; 3] = [
+        "100000000000000000042",
+        "100000000000000000043",
+        "100000000000000000044",
+    ];
 
     fn is_over(state: MappingState) -> bool {
         let mapping = watch::Sender::new(state);
-        replayed(Some(NEWEST), mapping.subscribe()).now_or_never().is_some()
+        replayed(Some(NEWEST), mapping.subscribe())
+            .now_or_never()
+            .is_some()
     }
 
     #[test]
@@ -232,11 +312,20 @@ mod tests {
 
     #[test]
     fn a_replay_is_over_when_the_newest_record_of_the_start_is_processed() {
-        let processed = |shown: &str| MappingState { processed: Some(shown.to_owned()), ..MappingState::default() };
+        let processed = |shown: &str| MappingState {
+            processed: Some(shown.to_owned()),
+            ..MappingState::default()
+        };
         assert_eq!(parse_sequence_number(SHOWN[1]).unwrap(), NEWEST);
         assert!(!is_over(MappingState::default()));
-        assert_eq!(SHOWN.map(|shown| is_over(processed(shown))), [false, true, true]);
+        assert_eq!(
+            SHOWN.map(|shown| is_over(processed(shown))),
+            [false, true, true]
+        );
         // The stream has nothing more to deliver.
-        assert!(is_over(MappingState { caught_up_at: Some(Instant::now()), ..processed(SHOWN[0]) }));
+        assert!(is_over(MappingState {
+            caught_up_at: Some(Instant::now()),
+            ..processed(SHOWN[0])
+        }));
     }
 }

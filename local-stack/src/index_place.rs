@@ -17,11 +17,13 @@ use tokio::sync::Mutex;
 use crate::{blocking::blocking, data_dir::DataDir, engine::Engine, index_keeper::INDEX_MAX_AGE};
 
 pub(crate) const SNAPSHOT: &str = "page-index.snapshot";
-/// The URL of the Redis that has the page index. Without the file, the index was inside the process.
+/// The URL of the Redis that has the page index. Without the file, the index was inside the
+/// process.
 pub(crate) const REDIS_RECORD: &str = "page-index.redis";
 /// Pause between two snapshots.
 pub(crate) const SNAPSHOT_EVERY: Duration = Duration::from_secs(60);
-/// A snapshot is also written without an edit after this many pauses: the watermarks advance, and a start reads less.
+/// A snapshot is also written without an edit after this many pauses: the watermarks advance, and a
+/// start reads less.
 const UNCHANGED_PAUSES_MAX: u32 = 10;
 pub(crate) const PARTITIONS: u16 = 256;
 
@@ -33,12 +35,19 @@ pub(crate) fn remember_redis(url: Option<String>, folder: &Path) -> io::Result<(
         Some(url) => fs::write(record, url),
         None => {
             let removed = fs::remove_file(record);
-            removed.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
+            removed.or_else(|error| {
+                if error.kind() == ErrorKind::NotFound {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            })
         }
     }
 }
 
-/// The Redis in which the last stack of a data folder kept its page index; `None` if it was inside the process.
+/// The Redis in which the last stack of a data folder kept its page index; `None` if it was inside
+/// the process.
 pub(crate) fn remembered_redis(folder: &Path) -> Option<String> {
     fs::read_to_string(folder.join(REDIS_RECORD)).ok()
 }
@@ -61,20 +70,24 @@ pub(crate) struct Embedded {
 }
 
 impl PlacedIndex {
-    /// Opens the page index of the table with this id, in Redis or in this process. What a snapshot in the data folder holds
-    /// is there at once.
+    /// Opens the page index of the table with this id, in Redis or in this process. What a snapshot
+    /// in the data folder holds is there at once.
     pub(crate) async fn open(redis_url: Option<&str>, data_dir: &DataDir, table_id: &str) -> Self {
         if let Some(url) = redis_url {
             // The server may also hold the page index of a different stack.
             let prefix = format!("pagemark-{table_id}");
-            return Self::Redis(RedisIndexConfig { max_age: INDEX_MAX_AGE, prefix, ..RedisIndexConfig::new(url) });
+            return Self::Redis(RedisIndexConfig {
+                max_age: INDEX_MAX_AGE,
+                prefix,
+                ..RedisIndexConfig::new(url)
+            });
         }
         let (snapshot, table_id) = (data_dir.path.join(SNAPSHOT), table_id.to_owned());
         Self::Embedded(blocking(move || Embedded::open(snapshot, table_id)).await)
     }
 
-    /// A client of the index. Connections to Redis live on the threads that use them, so the API needs a client of its
-    /// own.
+    /// A client of the index. Connections to Redis live on the threads that use them, so the API
+    /// needs a client of its own.
     pub(crate) fn client(&self) -> Result<PageIndex, StoreError> {
         match self {
             Self::Embedded(embedded) => Ok(PageIndex::new(embedded.index.clone(), INDEX_MAX_AGE)),
@@ -107,14 +120,23 @@ impl PlacedIndex {
 impl Embedded {
     fn open(snapshot: PathBuf, table_id: String) -> Self {
         let opened = EmbeddedIndex::open(&snapshot, &table_id, PARTITIONS);
-        if let Err(error @ (SnapshotError::Io { .. } | SnapshotError::Damaged { .. } | SnapshotError::Foreign { .. })) =
-            &opened
+        if let Err(
+            error @ (SnapshotError::Io { .. }
+            | SnapshotError::Damaged { .. }
+            | SnapshotError::Foreign { .. }),
+        ) = &opened
         {
             tracing::warn!(%error, "the page index is rebuilt from the table");
         }
         let is_from_snapshot = opened.is_ok();
         let index = opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS));
-        Self { index, snapshot, table_id, is_from_snapshot, writes: Arc::default() }
+        Self {
+            index,
+            snapshot,
+            table_id,
+            is_from_snapshot,
+            writes: Arc::default(),
+        }
     }
 
     /// Writes snapshots with this pause between them, until it is dropped.
@@ -124,35 +146,45 @@ impl Embedded {
             tokio::time::sleep(every).await;
             let edits = Some(self.index.edits());
             pauses += 1;
-            if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save(Some(&engine)).await {
+            if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save(Some(&engine)).await
+            {
                 (saved, pauses) = (edits, 0);
             }
         }
     }
 
-    /// Writes a snapshot if readers may believe the index; otherwise the last snapshot is better, because it is whole. A
-    /// failure is logged, because the next start can do without a snapshot. Returns whether one was written.
+    /// Writes a snapshot if readers may believe the index; otherwise the last snapshot is better,
+    /// because it is whole. A failure is logged, because the next start can do without a snapshot.
+    /// Returns whether one was written.
     ///
-    /// After a power failure, a snapshot must not know comments that the table has lost. So everything in it is on the disk
-    /// before it replaces the last one. An engine that has stopped (`None`) has brought everything there.
+    /// After a power failure, a snapshot must not know comments that the table has lost. So
+    /// everything in it is on the disk before it replaces the last one. An engine that has stopped
+    /// (`None`) has brought everything there.
     pub(crate) async fn save(&self, engine: Option<&Engine>) -> bool {
         let index = PageIndex::new(self.index.clone(), INDEX_MAX_AGE);
         if !index.is_ready(&self.table_id, now()).await.unwrap_or(false) {
             return false;
         }
         let saved = self.replace_snapshot(engine).await;
-        saved.inspect_err(|error| tracing::warn!(%error, "the page index was not saved")).is_ok()
+        saved
+            .inspect_err(|error| tracing::warn!(%error, "the page index was not saved"))
+            .is_ok()
     }
 
-    /// Advances the watermarks to the present. The caller knows that the index has every change, and that nobody can make
-    /// one any more. A failure is logged: the next start then takes longer.
+    /// Advances the watermarks to the present. The caller knows that the index has every change,
+    /// and that nobody can make one any more. A failure is logged: the next start then takes
+    /// longer.
     pub(crate) async fn leave_nothing_to_reconcile(&self) {
         let index = PageIndex::new(self.index.clone(), INDEX_MAX_AGE);
         let advanced = async {
             let servers = index.server_identity().await?;
             let marks = index.marks(&self.table_id).await?.into_iter();
-            let from: Vec<_> = marks.map(|(partition, mark)| (partition, mark.watermark)).collect();
-            let prepared = index.prepare_advance(&self.table_id, &from, &servers).await?;
+            let from: Vec<_> = marks
+                .map(|(partition, mark)| (partition, mark.watermark))
+                .collect();
+            let prepared = index
+                .prepare_advance(&self.table_id, &from, &servers)
+                .await?;
             index.advance(prepared, now()).await.map(drop)
         };
         if let Err(error) = advanced.await {
@@ -165,13 +197,17 @@ impl Embedded {
         let alone = self.writes.clone().lock_owned().await;
         let (this, written) = (self.clone(), self.snapshot.with_extension("written"));
         let new = written.clone();
-        let (saved, _alone) = blocking(move || (this.index.save(&new, &this.table_id), alone)).await;
+        let (saved, _alone) =
+            blocking(move || (this.index.save(&new, &this.table_id), alone)).await;
         saved?;
         if let Some(engine) = engine {
             engine.sync().await;
         }
         tokio::fs::rename(&written, &self.snapshot)
             .await
-            .map_err(|source| SnapshotError::Io { path: self.snapshot.clone(), source })
+            .map_err(|source| SnapshotError::Io {
+                path: self.snapshot.clone(),
+                source,
+            })
     }
 }

@@ -1,7 +1,7 @@
 //! The whole of Pagemark on one machine.
 //!
-//! Begin with [`stack`], which wires everything together and lists the steps of a start and of a stop. [`cli`] has the
-//! commands. Each module says in its first line what it does.
+//! Begin with [`stack`], which wires everything together and lists the steps of a start and of a
+//! stop. [`cli`] has the commands. Each module says in its first line what it does.
 
 mod attached;
 mod blocking;

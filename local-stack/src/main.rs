@@ -16,7 +16,8 @@ async fn main() -> ExitCode {
     }
 }
 
-/// The error and its causes in one line. It omits repetitions, because many errors repeat their causes.
+/// The error and its causes in one line. It omits repetitions, because many errors repeat their
+/// causes.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain().map(ToString::to_string) {

@@ -1,5 +1,5 @@
-//! The parts of a stack that run as long as it does. One that ends earlier ends the process, because a supervisor such as
-//! systemd restarts a process and cannot see a part.
+//! The parts of a stack that run as long as it does. One that ends earlier ends the process,
+//! because a supervisor such as systemd restarts a process and cannot see a part.
 
 use std::panic::AssertUnwindSafe;
 
@@ -13,13 +13,22 @@ pub(crate) struct Parts {
 }
 
 impl Parts {
-    pub(crate) fn spawn(&mut self, part: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+    pub(crate) fn spawn(
+        &mut self,
+        part: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
         let watched = self.watched(part, work.map(|()| "it ended".to_owned()));
         self.tasks.spawn(watched);
     }
 
-    /// Work that is reported when it ends or panics, but not when it is dropped. Its result says why it ended.
-    pub(crate) fn watched<W>(&self, part: &'static str, work: W) -> impl Future<Output = ()> + use<W>
+    /// Work that is reported when it ends or panics, but not when it is dropped. Its result says
+    /// why it ended.
+    pub(crate) fn watched<W>(
+        &self,
+        part: &'static str,
+        work: W,
+    ) -> impl Future<Output = ()> + use<W>
     where
         W: Future<Output = String>,
     {
@@ -63,9 +72,17 @@ mod tests {
         let mut ended = Box::pin(parts.ended());
         assert_eq!((&mut ended).now_or_never(), None);
         parts.spawn("the mapping", async { panic!("planted") });
-        assert_eq!(ended.await, "the mapping no longer runs: it panicked, as said above");
-        parts.watched("the API", async { "port closed".to_owned() }).await;
-        assert_eq!(parts.ended().await, "the mapping no longer runs: it panicked, as said above");
+        assert_eq!(
+            ended.await,
+            "the mapping no longer runs: it panicked, as said above"
+        );
+        parts
+            .watched("the API", async { "port closed".to_owned() })
+            .await;
+        assert_eq!(
+            parts.ended().await,
+            "the mapping no longer runs: it panicked, as said above"
+        );
         let mut stopped = Parts::default();
         stopped.spawn("the keeper", std::future::pending());
         let ended = stopped.ended();

@@ -1,6 +1,6 @@
-//! The room on the disk of a data folder. When there is none, the engine refuses writes, and what was written before can
-//! still be read. So the stack goes on: it says why it takes no writes, once, until there is room again. The mappings repeat
-//! what fails meanwhile.
+//! The room on the disk of a data folder. When there is none, the engine refuses writes, and what
+//! was written before can still be read. So the stack goes on: it says why it takes no writes,
+//! once, until there is room again. The mappings repeat what fails meanwhile.
 
 use std::{
     io,
@@ -29,7 +29,9 @@ pub(crate) async fn watch_room(folder: PathBuf, is_full: Arc<AtomicBool>) {
         let before = is_full.swap(found, Ordering::Relaxed);
         let folder = folder.display();
         match (before, found) {
-            (false, true) => tracing::error!(%folder, "the disk is full: nothing can be written until there is room"),
+            (false, true) => {
+                tracing::error!(%folder, "the disk is full: nothing can be written until there is room")
+            }
             (true, false) => tracing::info!(%folder, "the disk has room again"),
             _ => {}
         }
@@ -50,8 +52,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         // `/proc` never has room.
         for (folder, expected) in [(Path::new("/proc"), true), (folder.path(), false)] {
-            assert_eq!(watch_room(folder.to_owned(), Arc::clone(&is_full)).now_or_never(), None);
-            assert_eq!(is_full.load(Ordering::Relaxed), expected, "{}", folder.display());
+            assert_eq!(
+                watch_room(folder.to_owned(), Arc::clone(&is_full)).now_or_never(),
+                None
+            );
+            assert_eq!(
+                is_full.load(Ordering::Relaxed),
+                expected,
+                "{}",
+                folder.display()
+            );
         }
     }
 }

@@ -37,7 +37,12 @@ impl ServedApi {
         if api.cursor_keys.is_empty() {
             api.cursor_keys.push(cursor_key(folder)?);
         }
-        api.writing.tokens.extend(settings.write_token.as_ref().map(|token| NamedToken::local(token.hash())));
+        api.writing.tokens.extend(
+            settings
+                .write_token
+                .as_ref()
+                .map(|token| NamedToken::local(token.hash())),
+        );
         let application = Application::with_stores(table, index, api)?;
         let (address, operations) = (application.address(), application.operations_address());
         let (stop, stopped) = oneshot::channel::<()>();
@@ -49,7 +54,12 @@ impl ServedApi {
             }
         };
         let task = tokio::spawn(parts.watched("the API", served));
-        Ok(Some(Self { address, operations, task, stop }))
+        Ok(Some(Self {
+            address,
+            operations,
+            task,
+            stop,
+        }))
     }
 
     /// Accepts no more requests, and finishes those under way.

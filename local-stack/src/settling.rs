@@ -25,7 +25,10 @@ pub struct Settling {
 
 impl Settling {
     pub fn of(mappings: [watch::Receiver<MappingState>; 2], engine: Option<&Arc<Engine>>) -> Self {
-        Self { mappings, engine: engine.map(Arc::downgrade).unwrap_or_default() }
+        Self {
+            mappings,
+            engine: engine.map(Arc::downgrade).unwrap_or_default(),
+        }
     }
 
     pub(crate) fn states(&self) -> [MappingState; 2] {
@@ -36,7 +39,9 @@ impl Settling {
     pub(crate) fn last_processed(&self) -> Option<String> {
         let [fan_out, indexing] = self.states().map(|state| state.processed);
         // Sequence numbers have up to 40 digits; shorter ones are smaller.
-        [fan_out?, indexing?].into_iter().min_by_key(|number| (number.len(), number.clone()))
+        [fan_out?, indexing?]
+            .into_iter()
+            .min_by_key(|number| (number.len(), number.clone()))
     }
 
     /// Waits until both mappings have processed every record written before this call.
@@ -47,11 +52,15 @@ impl Settling {
         }
         for mapping in &mut self.mappings {
             // The sender lives in a task that ends only with the stack.
-            mapping.wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked)).await.ok();
+            mapping
+                .wait_for(|state| state.caught_up_at.is_some_and(|at| at > asked))
+                .await
+                .ok();
         }
     }
 
-    /// Waits for a moment. `None` if everything written before is processed, or else how much is left, for people.
+    /// Waits for a moment. `None` if everything written before is processed, or else how much is
+    /// left, for people.
     pub(crate) async fn left(&mut self) -> Option<String> {
         if timeout(SAY_EVERY, self.wait()).await.is_ok() {
             return None;
@@ -59,12 +68,17 @@ impl Settling {
         let [fan_out, indexing] = self.states();
         let left = match self.engine.upgrade() {
             Some(engine) => {
-                let left = engine.pending_stream_records(TABLE, fan_out.processed.as_deref()).await.unwrap_or_default();
+                let left = engine
+                    .pending_stream_records(TABLE, fan_out.processed.as_deref())
+                    .await
+                    .unwrap_or_default();
                 format!("{} stream records left; ", HumanCount(left))
             }
             None => String::new(),
         };
         let (written, indexed) = (HumanCount(fan_out.records), HumanCount(indexing.records));
-        Some(format!("{left}changes fanned out {written}, indexed {indexed}"))
+        Some(format!(
+            "{left}changes fanned out {written}, indexed {indexed}"
+        ))
     }
 }

@@ -1,4 +1,5 @@
-//! The whole stack in one process: engine, page index, event source mappings, page index keeper, API.
+//! The whole stack in one process: engine, page index, event source mappings, page index keeper,
+//! API.
 
 use std::{
     net::SocketAddr,
@@ -29,7 +30,9 @@ use crate::{
     control::ControlSocket,
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, parse_sequence_number},
-    event_source_mapping::{EventSourceMapping, Handler, MappingSettings, MappingState, streams_client},
+    event_source_mapping::{
+        EventSourceMapping, Handler, MappingSettings, MappingState, streams_client,
+    },
     index_keeper::{IndexKeeper, IndexState, looked_at, replayed},
     index_place::{PlacedIndex, SNAPSHOT_EVERY, remember_redis},
     parts::Parts,
@@ -50,10 +53,11 @@ pub(crate) const LOCAL_ENGINE: &str = "http://127.0.0.1:8000";
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
 const RETRY_ATTEMPTS_MAX: u32 = 20;
-/// Time limit of the handlers at a stop, to process what is left. Without that, the next start takes longer.
+/// Time limit of the handlers at a stop, to process what is left. Without that, the next start
+/// takes longer.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A writer's journal
-/// relies on that bound.
+/// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A
+/// writer's journal relies on that bound.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// The settings of a stack: options of `pagemark up`.
@@ -67,17 +71,29 @@ pub struct StackSettings {
     /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
     #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
     pub dynamodb_url: Option<String>,
-    /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this process.
-    #[arg(long, env = "PAGEMARK_REDIS_URL", value_name = "URL", hide_env_values = true)]
+    /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this
+    /// process.
+    #[arg(
+        long,
+        env = "PAGEMARK_REDIS_URL",
+        value_name = "URL",
+        hide_env_values = true
+    )]
     pub redis_url: Option<String>,
     #[command(flatten)]
     pub api: ApiSettings,
-    /// Whether it has an API, and other commands find it: not a stack that serves only its own process.
+    /// Whether it has an API, and other commands find it: not a stack that serves only its own
+    /// process.
     #[arg(skip = true)]
     pub serves_api: bool,
     /// Bearer token that allows everything [default: generated and printed]
     // Its name is `local`.
-    #[arg(long, env = "PAGEMARK_WRITE_TOKEN", value_name = "TOKEN", hide_env_values = true)]
+    #[arg(
+        long,
+        env = "PAGEMARK_WRITE_TOKEN",
+        value_name = "TOKEN",
+        hide_env_values = true
+    )]
     pub write_token: Option<BearerToken>,
     #[command(flatten)]
     pub comment_blob: CommentBlobArgs,
@@ -87,8 +103,8 @@ pub struct StackSettings {
     /// Seconds between two audits of everything by the repair job; 0 for none.
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub audit_every: Duration,
-    /// The pause after a long audit is this many times as long as the audit, if that is more than the interval. So audits
-    /// take at most 0.5 % of the time.
+    /// The pause after a long audit is this many times as long as the audit, if that is more than
+    /// the interval. So audits take at most 0.5 % of the time.
     #[arg(skip = 200_u32)]
     pub audit_rest_factor: u32,
     /// Keep the data in this folder [default: a temporary one]
@@ -108,12 +124,17 @@ fn seconds(text: &str) -> Result<Duration, ParseIntError> {
 }
 
 impl StackSettings {
-    /// A stack on free ports, which keeps no data and repairs nothing. Every comment counts for archive pages.
+    /// A stack on free ports, which keeps no data and repairs nothing. Every comment counts for
+    /// archive pages.
     pub fn ephemeral(write_token: Option<BearerToken>) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
             dynamodb_listen: any_port,
-            api: ApiSettings { listen: any_port, archive_after_seconds: 0, ..ApiSettings::default() },
+            api: ApiSettings {
+                listen: any_port,
+                archive_after_seconds: 0,
+                ..ApiSettings::default()
+            },
             write_token,
             repair_every: Duration::ZERO,
             audit_every: Duration::ZERO,
@@ -147,17 +168,23 @@ impl Stack {
         data_dir.refuse_other_numbers()?;
         let redis_url = settings.redis_url.clone();
         let stack = Self::start_in(data_dir, settings).await?;
-        remember_redis(redis_url, stack.data_dir()).context("the place of the page index cannot be remembered")?;
+        remember_redis(redis_url, stack.data_dir())
+            .context("the place of the page index cannot be remembered")?;
         Ok(stack)
     }
 
     /// Like [`Stack::start`], in a folder that is locked already.
-    pub(crate) async fn start_in(mut data_dir: DataDir, settings: StackSettings) -> anyhow::Result<Self> {
+    pub(crate) async fn start_in(
+        mut data_dir: DataDir,
+        settings: StackSettings,
+    ) -> anyhow::Result<Self> {
         let mut parts = Parts::default();
         // 1. The engine, and the table in it.
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
-        let config =
-            TableConfig { comment_blob: settings.comment_blob.comment_blob, ..table_config(TABLE, &dynamodb_url) };
+        let config = TableConfig {
+            comment_blob: settings.comment_blob.comment_blob,
+            ..table_config(TABLE, &dynamodb_url)
+        };
         let (table, table_id, stream_arn) = open_table(&config, engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
         let placed = PlacedIndex::open(settings.redis_url.as_deref(), &data_dir, &table_id).await;
@@ -165,14 +192,23 @@ impl Stack {
         index.ping().await?;
         // 3. Where other commands find this stack.
         let control = ControlSocket::bind(&data_dir.path)?;
-        Running { socket: control.path().to_owned() }.announce(&table).await?;
-        // 4. The two functions, and the keeper of the page index, which waits for what the stream delivers again.
+        Running {
+            socket: control.path().to_owned(),
+        }
+        .announce(&table)
+        .await?;
+        // 4. The two functions, and the keeper of the page index, which waits for what the stream
+        //    delivers again.
         let quarantine = data_dir.path.join(QUARANTINE);
-        let http_client =
-            engine.as_ref().map_or_else(new_http_client(Some(&dynamodb_url)), |engine| engine.http_client());
+        let http_client = engine
+            .as_ref()
+            .map_or_else(new_http_client(Some(&dynamodb_url)), |engine| {
+                engine.http_client()
+            });
         let streams = streams_client(&dynamodb_url, http_client).await;
         let to = Quarantine::Folder(quarantine.clone());
-        let [fan_out, indexing] = event_source_mappings(engine.as_deref(), streams, stream_arn, &table, &index, &to);
+        let [fan_out, indexing] =
+            event_source_mappings(engine.as_deref(), streams, stream_arn, &table, &index, &to);
         let mappings = Settling::of([fan_out.state(), indexing.state()], engine.as_ref());
         let newest = match &engine {
             Some(engine) => Some(engine.newest_stream_record(TABLE).await?),
@@ -186,28 +222,62 @@ impl Stack {
         let clients = (table.clone(), placed.client()?);
         let api = ServedApi::start(&settings, &data_dir.path, clients, &parts).await?;
         if api.is_some() {
-            data_dir.announce(Entrance { dynamodb_url: dynamodb_url.clone(), table_id })?;
+            data_dir.announce(Entrance {
+                dynamodb_url: dynamodb_url.clone(),
+                table_id,
+            })?;
         }
         // 6. What runs as long as the stack.
         parts.spawn("the mapping of stream-writer", fan_out.run());
         parts.spawn("the mapping of page-indexer", indexing.run());
         // Another process may write to another engine while no stack runs.
         let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
-        parts.spawn("the keeper of the page index", keeper.run(replayed, is_from_snapshot));
-        let controlled = control.serve(table.clone(), index.clone(), quarantine, index_state.clone(), mappings.clone());
+        parts.spawn(
+            "the keeper of the page index",
+            keeper.run(replayed, is_from_snapshot),
+        );
+        let controlled = control.serve(
+            table.clone(),
+            index.clone(),
+            quarantine,
+            index_state.clone(),
+            mappings.clone(),
+        );
         parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {
             if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
-                let saved = embedded.clone().save_regularly(engine.clone(), settings.snapshot_every);
+                let saved = embedded
+                    .clone()
+                    .save_regularly(engine.clone(), settings.snapshot_every);
                 parts.spawn("what saves the page index", saved);
             }
             parts.spawn("the engine", engine.ended());
-            parts.spawn("what watches the disk", watch_room(data_dir.path.clone(), disk_is_full));
-            parts.spawn("what trims the stream", trim(engine.clone(), table.name().to_owned(), mappings.clone()));
+            parts.spawn(
+                "what watches the disk",
+                watch_room(data_dir.path.clone(), disk_is_full),
+            );
+            parts.spawn(
+                "what trims the stream",
+                trim(engine.clone(), table.name().to_owned(), mappings.clone()),
+            );
         }
         let started = looked_at(index_state.clone());
-        parts.spawn("the schedule of repairs", on_schedule(table.clone(), index.clone(), started, settings));
-        Ok(Self { table, index, dynamodb_url, placed, mappings, index_state, parts, api, engine, data_dir })
+        parts.spawn(
+            "the schedule of repairs",
+            on_schedule(table.clone(), index.clone(), started, settings),
+        );
+        Ok(Self {
+            table,
+            index,
+            dynamodb_url,
+            placed,
+            mappings,
+            index_state,
+            parts,
+            api,
+            engine,
+            data_dir,
+        })
     }
 
     pub fn table(&self) -> &Table {
@@ -235,10 +305,13 @@ impl Stack {
 
     /// The URL of the API and the pages, without a slash at the end; `None` without an API.
     pub fn api_url(&self) -> Option<String> {
-        self.api.as_ref().map(|api| format!("http://{}", api.address))
+        self.api
+            .as_ref()
+            .map(|api| format!("http://{}", api.address))
     }
 
-    /// The URL of health and metrics, without a slash at the end; `None` if they are served with everything else.
+    /// The URL of health and metrics, without a slash at the end; `None` if they are served with
+    /// everything else.
     pub fn operations_url(&self) -> Option<String> {
         let address = self.api.as_ref().and_then(|api| api.operations);
         address.map(|address| format!("http://{address}"))
@@ -275,30 +348,36 @@ impl Stack {
     /// # Errors
     /// The reason why it cannot become ready: the server is not suitable.
     pub async fn wait_until_index_ready(&mut self) -> anyhow::Result<()> {
-        let decided = |state: &IndexState| matches!(state, IndexState::Ready | IndexState::Refused(_));
+        let decided =
+            |state: &IndexState| matches!(state, IndexState::Ready | IndexState::Refused(_));
         match self.index_state.wait_for(decided).await.as_deref() {
             Ok(IndexState::Refused(reason)) => bail!("{reason}"),
             _ => Ok(()),
         }
     }
 
-    /// Waits until the page index has been looked at for the first time. Then it is ready, or cannot become so for now.
+    /// Waits until the page index has been looked at for the first time. Then it is ready, or
+    /// cannot become so for now.
     pub(crate) async fn wait_until_index_looked_at(&self) {
         looked_at(self.index_state.clone()).await;
     }
 
-    /// Waits for the first part of the stack that ends by itself, and says which and why. Such a stack must be stopped.
+    /// Waits for the first part of the stack that ends by itself, and says which and why. Such a
+    /// stack must be stopped.
     pub fn part_ended(&self) -> impl Future<Output = String> + use<> {
         self.parts.ended()
     }
 
     /// How many batches and records have gone to quarantine in the life of this process.
     pub fn quarantined(&self) -> u64 {
-        self.mapping_states().iter().map(|state| state.quarantined).sum()
+        self.mapping_states()
+            .iter()
+            .map(|state| state.quarantined)
+            .sum()
     }
 
-    /// Stops everything: requests under way are finished, the page index is saved, no child stays behind, and temporary
-    /// data is removed.
+    /// Stops everything: requests under way are finished, the page index is saved, no child stays
+    /// behind, and temporary data is removed.
     pub async fn stop(mut self) {
         // 1. Nothing new comes in.
         if let Some(api) = self.api.take() {
@@ -310,7 +389,8 @@ impl Stack {
             self.leave_no_change().await;
         }
         self.parts.shutdown().await;
-        // 3. The table is removed with its engine. Its page index in Redis would stay behind unused.
+        // 3. The table is removed with its engine. Its page index in Redis would stay behind
+        //    unused.
         let table_is_removed = self.engine.is_some() && !keeps_data;
         if table_is_removed
             && self.redis_config().is_some()
@@ -321,7 +401,8 @@ impl Stack {
         // 4. The engine. If a task still shared it, the last one to drop it would stop it.
         if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {
             if keeps_data {
-                // The next start can do it. An engine that has ended by itself would not, and a sweep may be under way.
+                // The next start can do it. An engine that has ended by itself would not, and a
+                // sweep may be under way.
                 let trimmed = trim_processed(&engine, self.table.name(), &self.mappings);
                 timeout(SETTLE_TIMEOUT, trimmed).await.ok();
             }
@@ -339,7 +420,8 @@ impl Stack {
 
     /// Waits until every change has its duplicates, and then advances the watermark.
     async fn leave_no_change(&mut self) {
-        // A change without its duplicates is in the stream, in quarantine, or older than the unfinished catching up.
+        // A change without its duplicates is in the stream, in quarantine, or older than the
+        // unfinished catching up.
         let is_whole = timeout(SETTLE_TIMEOUT, self.settle()).await.is_ok()
             && self.index_state() == IndexState::Ready
             && !self.has_quarantine().await;
@@ -352,16 +434,22 @@ impl Stack {
 
     /// Whether stream records wait in quarantine, of this life of the stack or of an earlier one.
     async fn has_quarantine(&self) -> bool {
-        let kept = Quarantine::Folder(self.data_dir.path.join(QUARANTINE)).list(None, 1).await;
+        let kept = Quarantine::Folder(self.data_dir.path.join(QUARANTINE))
+            .list(None, 1)
+            .await;
         self.quarantined() > 0 || !kept.is_ok_and(|names| names.is_empty())
     }
 
-    /// Whether the page index has every change. The engine has stopped, so no other program can make one any more.
+    /// Whether the page index has every change. The engine has stopped, so no other program can
+    /// make one any more.
     async fn has_indexed_everything(&self) -> bool {
         let (data_file, table) = (self.data_dir.data_file(), self.table.name().to_owned());
-        let newest = blocking(move || DataFile::of_stopped(&data_file)?.newest_stream_record(&table)).await;
+        let newest =
+            blocking(move || DataFile::of_stopped(&data_file)?.newest_stream_record(&table)).await;
         let [_, indexing] = self.mapping_states();
-        let processed = indexing.processed.and_then(|shown| parse_sequence_number(&shown).ok());
+        let processed = indexing
+            .processed
+            .and_then(|shown| parse_sequence_number(&shown).ok());
         // What went to quarantine counts as processed.
         self.quarantined() == 0 && newest.is_ok_and(|newest| Some(newest) == processed)
     }
@@ -369,12 +457,22 @@ impl Stack {
 
 /// The settings with which a stack and its commands reach its table.
 pub(crate) fn table_config(table: &str, dynamodb_url: &str) -> TableConfig {
-    let calls = Calls { attempt_timeout: TABLE_TIMEOUT, call_timeout: TABLE_TIMEOUT, ..Calls::PROMPT };
-    TableConfig { calls, ..TableConfig::new(table, Some(dynamodb_url.to_owned())) }
+    let calls = Calls {
+        attempt_timeout: TABLE_TIMEOUT,
+        call_timeout: TABLE_TIMEOUT,
+        ..Calls::PROMPT
+    };
+    TableConfig {
+        calls,
+        ..TableConfig::new(table, Some(dynamodb_url.to_owned()))
+    }
 }
 
 /// The given engine's URL, or an embedded engine and its URL.
-async fn start_engine(settings: &StackSettings, data_dir: &DataDir) -> anyhow::Result<(Option<Arc<Engine>>, String)> {
+async fn start_engine(
+    settings: &StackSettings,
+    data_dir: &DataDir,
+) -> anyhow::Result<(Option<Arc<Engine>>, String)> {
     if let Some(url) = &settings.dynamodb_url {
         return Ok((None, url.clone()));
     }
@@ -386,14 +484,20 @@ async fn start_engine(settings: &StackSettings, data_dir: &DataDir) -> anyhow::R
     Ok((Some(Arc::new(engine)), url))
 }
 
-/// Opens the table, which is created if it is missing. Returns also its id, and the ARN of its stream.
-async fn open_table(config: &TableConfig, engine: Option<&Engine>) -> anyhow::Result<(Table, String, String)> {
+/// Opens the table, which is created if it is missing. Returns also its id, and the ARN of its
+/// stream.
+async fn open_table(
+    config: &TableConfig,
+    engine: Option<&Engine>,
+) -> anyhow::Result<(Table, String, String)> {
     let table = match engine {
         Some(engine) => Table::connect_through(config, engine.http_client()).await,
         None => Table::connect(config).await,
     };
     let description = table.create_if_missing().await?;
-    let stream_arn = description.stream_arn.with_context(|| format!("the table {} has no stream", table.name()))?;
+    let stream_arn = description
+        .stream_arn
+        .with_context(|| format!("the table {} has no stream", table.name()))?;
     begin_watermark(&table).await?;
     if engine.is_some() {
         release_leases(&table).await?;
@@ -421,12 +525,31 @@ fn event_source_mappings(
         async move { indexer.handle(&event, deadline).await.response }.boxed()
     });
     let mapping = |function, settings, handler| {
-        let settings = MappingSettings { maximum_retry_attempts: RETRY_ATTEMPTS_MAX, ..settings };
+        let settings = MappingSettings {
+            maximum_retry_attempts: RETRY_ATTEMPTS_MAX,
+            ..settings
+        };
         let (client, arn, quarantine) = (streams.clone(), stream_arn.clone(), quarantine.clone());
-        EventSourceMapping::new(function, settings, client, arn, handler, quarantine, engine.map(Engine::writes))
+        EventSourceMapping::new(
+            function,
+            settings,
+            client,
+            arn,
+            handler,
+            quarantine,
+            engine.map(Engine::writes),
+        )
     };
     [
-        mapping(stream_writer::FUNCTION, MappingSettings::STREAM_WRITER, fan_out),
-        mapping(page_indexer::FUNCTION, MappingSettings::PAGE_INDEXER, indexing),
+        mapping(
+            stream_writer::FUNCTION,
+            MappingSettings::STREAM_WRITER,
+            fan_out,
+        ),
+        mapping(
+            page_indexer::FUNCTION,
+            MappingSettings::PAGE_INDEXER,
+            indexing,
+        ),
     ]
 }

@@ -11,15 +11,18 @@ const TRIM_EVERY: Duration = Duration::from_millis(500);
 /// Additional pause after a failure. The disk may be full, and trimming is not urgent.
 const ERROR_PAUSE: Duration = Duration::from_secs(30);
 
-/// Removes the stream records that both mappings have processed; the engine would keep them for ever. When both have
-/// caught up, it gives the room back to the file system.
+/// Removes the stream records that both mappings have processed; the engine would keep them for
+/// ever. When both have caught up, it gives the room back to the file system.
 pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: Settling) {
     let mut trimmed = None;
     // An earlier run may have left free room.
     let (mut has_room, mut trimmed_at) = (true, Instant::now());
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
-        if let Some(lowest) = mappings.last_processed().filter(|lowest| trimmed.as_ref() != Some(lowest)) {
+        if let Some(lowest) = mappings
+            .last_processed()
+            .filter(|lowest| trimmed.as_ref() != Some(lowest))
+        {
             match engine.trim_stream(&table, &lowest).await {
                 Ok(_) => (trimmed, has_room, trimmed_at) = (Some(lowest), true, Instant::now()),
                 Err(error) => {
@@ -27,7 +30,11 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: Settling)
                     tokio::time::sleep(ERROR_PAUSE).await;
                 }
             }
-        } else if has_room && mappings.states().iter().all(|state| state.caught_up_at.is_some_and(|at| at > trimmed_at))
+        } else if has_room
+            && mappings
+                .states()
+                .iter()
+                .all(|state| state.caught_up_at.is_some_and(|at| at > trimmed_at))
         {
             match engine.release_free_pages().await {
                 Ok(()) => has_room = false,
@@ -37,8 +44,8 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: Settling)
     }
 }
 
-/// Removes the stream records that both mappings have processed, at an orderly stop. The next start would deliver them
-/// again.
+/// Removes the stream records that both mappings have processed, at an orderly stop. The next start
+/// would deliver them again.
 pub(crate) async fn trim_processed(engine: &Engine, table: &str, mappings: &Settling) {
     if let Some(lowest) = mappings.last_processed()
         && let Err(error) = engine.trim_stream(table, &lowest).await

@@ -1,6 +1,8 @@
-//! `page-indexer`: reads the stream records of primary items and updates the base sets of the page index to match.
+//! `page-indexer`: reads the stream records of primary items and updates the base sets of the page
+//! index to match.
 //!
-//! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
+//! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in
+//! quarantine.
 
 mod config;
 
@@ -45,7 +47,8 @@ impl PageIndexer {
         Self { index, quarantine }
     }
 
-    /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of one answer is left.
+    /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of
+    /// one answer is left.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
@@ -53,22 +56,33 @@ impl PageIndexer {
         let edits = plan_edits(&invocation.batch.changes);
         let planned = edits.len();
         let failed = self.apply(edits, deadline, &mut invocation.metrics).await;
-        let failed = failed
-            .iter()
-            .flat_map(|FailedEdits { edits, error }| edits.iter().map(move |edit| (&edit.id, &edit.product, error)));
-        invocation.end(&self.quarantine, planned, failed.collect()).await
+        let failed = failed.iter().flat_map(|FailedEdits { edits, error }| {
+            edits
+                .iter()
+                .map(move |edit| (&edit.id, &edit.product, error))
+        });
+        invocation
+            .end(&self.quarantine, planned, failed.collect())
+            .await
     }
 
     /// Applies edits. Returns those that are not known to be applied.
     ///
-    /// The page index applies what it can of a pipeline and returns one error for the rest. When it rejects an edit
-    /// permanently, the edits are halved until the rejected one is alone. That takes at most twice as many calls as
-    /// there are edits.
-    async fn apply(&self, edits: Vec<IndexEdit>, deadline: Instant, metrics: &mut Metrics) -> Vec<FailedEdits> {
+    /// The page index applies what it can of a pipeline and returns one error for the rest. When it
+    /// rejects an edit permanently, the edits are halved until the rejected one is alone. That
+    /// takes at most twice as many calls as there are edits.
+    async fn apply(
+        &self,
+        edits: Vec<IndexEdit>,
+        deadline: Instant,
+        metrics: &mut Metrics,
+    ) -> Vec<FailedEdits> {
         let mut failed = Vec::new();
         let mut parts = vec![edits];
         while let Some(mut part) = parts.pop() {
-            let Err(error) = self.apply_part(&part, deadline, metrics).await else { continue };
+            let Err(error) = self.apply_part(&part, deadline, metrics).await else {
+                continue;
+            };
             if error.remedy() == Remedy::Quarantine && part.len() > 1 {
                 let second = part.split_off(part.len() / 2);
                 parts.extend([second, part]);
@@ -94,7 +108,9 @@ impl PageIndexer {
             }
             let applied = tokio::time::timeout_at(deadline, self.index.apply(edits)).await;
             match applied.unwrap_or_else(|_| Err(StoreError::past_deadline(Store::PageIndex))) {
-                Err(error) if error.is_unavailable() && backoff.wait().await => metrics.add(Metric::Retries, 1_u64),
+                Err(error) if error.is_unavailable() && backoff.wait().await => {
+                    metrics.add(Metric::Retries, 1_u64)
+                }
                 applied => return applied,
             }
         }
@@ -103,8 +119,8 @@ impl PageIndexer {
 
 /// The edits that update the base sets of all changed comments.
 ///
-/// **Invariant:** each primary item has one edit, because its changes in the batch are joined first. So the edits may
-/// be sent in any order.
+/// **Invariant:** each primary item has one edit, because its changes in the batch are joined
+/// first. So the edits may be sent in any order.
 pub fn plan_edits(changes: &[CommentChange<'_>]) -> Vec<IndexEdit> {
     changes.iter().flat_map(plan_index_edits).collect()
 }

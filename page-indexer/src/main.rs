@@ -15,7 +15,9 @@ async fn main() -> Result<(), Error> {
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
         let (indexer, namespace) = (indexer.clone(), namespace.clone());
         async move {
-            let handled = indexer.handle(&event.payload.0, deadline_at(event.context.deadline)).await;
+            let handled = indexer
+                .handle(&event.payload.0, deadline_at(event.context.deadline))
+                .await;
             handled.metrics.print(&namespace, FUNCTION);
             Ok::<_, Error>(handled.response)
         }

@@ -1,18 +1,20 @@
-//! The repair job: finds differences between comments and the data derived from them, and repairs them.
+//! The repair job: finds differences between comments and the data derived from them, and repairs
+//! them.
 //!
-//! `recent`, `audit`, `quarantine` and `rebuild` are pipelines (`repair::pipeline`): finder → suspects → repair → position. The folders in
-//! reading order:
+//! `recent`, `audit`, `quarantine` and `rebuild` are pipelines (`repair::pipeline`): finder →
+//! suspects → repair → position. The folders in reading order:
 //!
-//! - `entry`: how a command begins, on a command line (which `pagemark repair` shares) or as a Lambda function.
+//! - `entry`: how a command begins, on a command line (which `pagemark repair` shares) or as a
+//!   Lambda function.
 //! - `commands`: what each command does, as one run.
 //! - `run`: a run, with its lease, its end, its report and its progress.
 //! - `find`: the finders. An export reads the journal in the same way.
 //! - `repair`: the only code that repairs comments.
-//! - `state`: what runs remember. It says how far an audit and a rebuild have come, and whether readers may believe the page
-//!   index.
+//! - `state`: what runs remember. It says how far an audit and a rebuild have come, and whether
+//!   readers may believe the page index.
 //!
-//! **Invariant:** only this crate, and the start and stop of `pagemark up`, mark index partitions ready, confirm them, and
-//! advance watermarks.
+//! **Invariant:** only this crate, and the start and stop of `pagemark up`, mark index partitions
+//! ready, confirm them, and advance watermarks.
 //!
 //! **Invariant:** a dry run (without `--apply`) writes nothing at all.
 

@@ -1,4 +1,5 @@
-//! The repair job: a command line, and a function that Lambda starts every five minutes and every hour.
+//! The repair job: a command line, and a function that Lambda starts every five minutes and every
+//! hour.
 
 use std::{io::IsTerminal, process::ExitCode, time::Duration};
 
@@ -8,13 +9,14 @@ use process::{log::start_log, parse_settings};
 use repair_job::{Asked, Config, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
 use table::Table;
 
-/// Time that the function keeps back before its deadline: to complete the call under way, store its position and
-/// answer.
+/// Time that the function keeps back before its deadline: to complete the call under way, store its
+/// position and answer.
 const RESERVE: Duration = Duration::from_secs(15);
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
-    // Lambda sets this for the process of every function (AWS Lambda, "Using the Lambda runtime API").
+    // Lambda sets this for the process of every function (AWS Lambda, "Using the Lambda runtime
+    // API").
     if std::env::var_os("AWS_LAMBDA_RUNTIME_API").is_some() {
         Box::pin(serve()).await.map_err(anyhow::Error::from_boxed)?;
         return Ok(ExitCode::SUCCESS);
@@ -30,7 +32,12 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
     let index = redis_index::connect(&config.page_index)?;
     let quarantine = config.quarantine.connect().await;
     let handler = service_fn(|event: LambdaEvent<serde_json::Value>| {
-        let (table, index, quarantine, config) = (table.clone(), index.clone(), quarantine.clone(), config.clone());
+        let (table, index, quarantine, config) = (
+            table.clone(),
+            index.clone(),
+            quarantine.clone(),
+            config.clone(),
+        );
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
@@ -47,7 +54,9 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
 async fn run() -> anyhow::Result<ExitCode> {
     let config: Config = parse_settings();
     let ansi = std::io::stderr().is_terminal();
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_ansi(ansi);
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(ansi);
     start_log("warn", lines).map_err(anyhow::Error::msg)?;
     let table = Table::connect(&config.table.config()).await;
     let index = redis_index::connect(&config.page_index)?;

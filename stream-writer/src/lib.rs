@@ -1,6 +1,8 @@
-//! `stream-writer`: the fan-out. It reads the stream records of primary items and updates their duplicates to match.
+//! `stream-writer`: the fan-out. It reads the stream records of primary items and updates their
+//! duplicates to match.
 //!
-//! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in quarantine.
+//! **Invariant:** nothing is dropped silently. A record is applied, or reported for retry, or in
+//! quarantine.
 
 mod config;
 mod plan;
@@ -31,10 +33,15 @@ pub struct StreamWriter {
 impl StreamWriter {
     /// At most `write_concurrency` calls run in parallel.
     pub fn new(table: Table, quarantine: Quarantine, write_concurrency: usize) -> Self {
-        Self { table, quarantine, write_concurrency: write_concurrency.max(1) }
+        Self {
+            table,
+            quarantine,
+            write_concurrency: write_concurrency.max(1),
+        }
     }
 
-    /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of one attempt is left.
+    /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of
+    /// one attempt is left.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
@@ -49,11 +56,19 @@ impl StreamWriter {
             written.join(result);
         }
         invocation.metrics.add(Metric::Retries, written.retries);
-        invocation.metrics.add(Metric::Unprocessed, written.unprocessed);
+        invocation
+            .metrics
+            .add(Metric::Unprocessed, written.unprocessed);
 
-        let failed = written.failed.iter().flat_map(|FailedWrites { keys, error }| {
-            keys.iter().map(move |key| (&key.id, &key.filter_key.product, error))
-        });
-        invocation.end(&self.quarantine, planned, failed.collect()).await
+        let failed = written
+            .failed
+            .iter()
+            .flat_map(|FailedWrites { keys, error }| {
+                keys.iter()
+                    .map(move |key| (&key.id, &key.filter_key.product, error))
+            });
+        invocation
+            .end(&self.quarantine, planned, failed.collect())
+            .await
     }
 }

@@ -19,7 +19,9 @@ async fn main() -> Result<(), Error> {
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
         let (writer, namespace) = (writer.clone(), namespace.clone());
         async move {
-            let handled = writer.handle(&event.payload.0, deadline_at(event.context.deadline)).await;
+            let handled = writer
+                .handle(&event.payload.0, deadline_at(event.context.deadline))
+                .await;
             handled.metrics.print(&namespace, FUNCTION);
             Ok::<_, Error>(handled.response)
         }

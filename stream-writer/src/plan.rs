@@ -1,7 +1,9 @@
-//! Packs the writes of a batch's comments into calls, each filled across comments. No I/O, no clock, no randomness.
+//! Packs the writes of a batch's comments into calls, each filled across comments. No I/O, no
+//! clock, no randomness.
 //!
-//! **Invariant:** no key occurs twice in the calls for one batch of records, because `model::plan` gives each key once
-//! a primary item, and an item's changes are joined first. So the calls may run concurrently and in any order.
+//! **Invariant:** no key occurs twice in the calls for one batch of records, because `model::plan`
+//! gives each key once a primary item, and an item's changes are joined first. So the calls may run
+//! concurrently and in any order.
 
 use model::{
     plan::{DuplicateWrite, plan_fan_out},
@@ -9,8 +11,9 @@ use model::{
 };
 use table::Table;
 
-/// The calls that update the duplicates of all changed comments, each of at most [`Table::BATCH_MAX`] writes. A comment
-/// has 31 puts, and a delete for every other key that the batch's images imply.
+/// The calls that update the duplicates of all changed comments, each of at most
+/// [`Table::BATCH_MAX`] writes. A comment has 31 puts, and a delete for every other key that the
+/// batch's images imply.
 pub fn plan_calls(changes: &[CommentChange<'_>]) -> Vec<Vec<DuplicateWrite>> {
     let writes: Vec<DuplicateWrite> = changes.iter().flat_map(plan_fan_out).collect();
     writes.chunks(Table::BATCH_MAX).map(<[_]>::to_vec).collect()
@@ -21,8 +24,8 @@ mod tests {
     use std::collections::BTreeSet;
 
     use model::{
-        BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData, Status,
-        Timestamp,
+        BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision,
+        SiteData, Status, Timestamp,
         item::{CommentItem, Image},
     };
     use serde_dynamo::Item;
@@ -50,16 +53,40 @@ mod tests {
         let items = ["a", "b"].map(item);
         let changes = items.iter().enumerate().map(|(place, item)| {
             let last = Image::of_primary(item).unwrap();
-            let (id, placement, first_sequence_number) = (last.id.clone(), last.placement.clone(), place.to_string());
+            let (id, placement, first_sequence_number) =
+                (last.id.clone(), last.placement.clone(), place.to_string());
             let (product, places, seen) = (placement.product.clone(), vec![place], vec![placement]);
-            CommentChange { id, product, first_sequence_number, places, last: Some(last), seen }
+            CommentChange {
+                id,
+                product,
+                first_sequence_number,
+                places,
+                last: Some(last),
+                seen,
+            }
         });
         let calls = plan_calls(&changes.collect::<Vec<_>>());
         let keys: Vec<_> = calls.iter().flatten().map(DuplicateWrite::key).collect();
-        assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len(), "a key stands twice");
-        assert!(calls.iter().flatten().all(|write| matches!(write, DuplicateWrite::Put { .. })));
-        let of = |call: &[DuplicateWrite], id: &str| call.iter().filter(|write| write.key().id.as_str() == id).count();
-        let by_comment: Vec<_> = calls.iter().map(|call| ["a", "b"].map(|id| of(call, id))).collect();
+        assert_eq!(
+            keys.iter().collect::<BTreeSet<_>>().len(),
+            keys.len(),
+            "a key stands twice"
+        );
+        assert!(
+            calls
+                .iter()
+                .flatten()
+                .all(|write| matches!(write, DuplicateWrite::Put { .. }))
+        );
+        let of = |call: &[DuplicateWrite], id: &str| {
+            call.iter()
+                .filter(|write| write.key().id.as_str() == id)
+                .count()
+        };
+        let by_comment: Vec<_> = calls
+            .iter()
+            .map(|call| ["a", "b"].map(|id| of(call, id)))
+            .collect();
         assert_eq!(by_comment, [[25, 0], [6, 19], [0, 12]]);
         assert_eq!(plan_calls(&[]).len(), 0, "nothing changed needs no call");
     }

@@ -1,5 +1,6 @@
-//! The state machine of big repairs, executed by an interpreter, with processes of the repair function. Every segment is
-//! repaired. Failures are repeated, and audits whose time is up are resumed. The sums are those of one run.
+//! The state machine of big repairs, executed by an interpreter, with processes of the repair
+//! function. Every segment is repaired. Failures are repeated, and audits whose time is up are
+//! resumed. The sums are those of one run.
 
 use std::path::PathBuf;
 use std::sync::{
@@ -30,11 +31,13 @@ use crate::repair::{job, whole};
 const SEGMENTS: u64 = 64;
 const AT_ONCE: usize = 2;
 
-/// How often one segment fails: so often that the first execution gives it up, and twice in the second.
+/// How often one segment fails: so often that the first execution gives it up, and twice in the
+/// second.
 const ATTEMPTS: usize = 6;
 const FAILURES: usize = ATTEMPTS + 2;
 
-/// So little time that an invocation stops at once (`RESERVE` of the function), and the next one resumes.
+/// So little time that an invocation stops at once (`RESERVE` of the function), and the next one
+/// resumes.
 const SHORT: Duration = Duration::from_secs(12);
 
 const NOWHERE: &str = "http://127.0.0.1:1";
@@ -55,27 +58,51 @@ struct Functions {
 
 impl Functions {
     async fn start(stores: &Stores, failing: u64) -> Self {
-        // The lease that is deployed. The engine describes a table of 100,000 comments in over a second, and answers
-        // nothing else meanwhile. A segment with the shorter lease of other tests may lose it. It then begins anew, and
-        // counts its comments twice.
-        let variables = with(repair_job_variables(stores), &[("PAGEMARK_REPAIR_LEASE", "60s")]);
+        // The lease that is deployed. The engine describes a table of 100,000 comments in over a
+        // second, and answers nothing else meanwhile. A segment with the shorter lease of other
+        // tests may lose it. It then begins anew, and counts its comments twice.
+        let variables = with(
+            repair_job_variables(stores),
+            &[("PAGEMARK_REPAIR_LEASE", "60s")],
+        );
         let broken = with(variables.clone(), &[("PAGEMARK_DYNAMODB_URL", NOWHERE)]);
         let mut works = Vec::new();
         for _ in 0..AT_ONCE {
-            works.push(Mutex::new(Function::start("repair-job", variables.clone()).await));
+            works.push(Mutex::new(
+                Function::start("repair-job", variables.clone()).await,
+            ));
         }
         let fails = Mutex::new(Function::start("repair-job", broken).await);
-        Self { works, fails, failing, invoked: AtomicUsize::new(0), has_been_short: AtomicBool::new(false) }
+        Self {
+            works,
+            fails,
+            failing,
+            invoked: AtomicUsize::new(0),
+            has_been_short: AtomicBool::new(false),
+        }
     }
 
     /// Invokes a process. The invocations of one segment fail at first.
     async fn invoke(&self, event: Value) -> Outcome {
         let segment = event["segment"].as_u64().unwrap();
-        let fails = segment == self.failing && self.invoked.fetch_add(1, Ordering::Relaxed) < FAILURES;
-        let is_short = segment == resumed(self.failing) && !self.has_been_short.swap(true, Ordering::Relaxed);
+        let fails =
+            segment == self.failing && self.invoked.fetch_add(1, Ordering::Relaxed) < FAILURES;
+        let is_short =
+            segment == resumed(self.failing) && !self.has_been_short.swap(true, Ordering::Relaxed);
         let place = usize::try_from(segment).unwrap() % self.works.len();
-        let function = if fails { &self.fails } else { &self.works[place] };
-        function.lock().await.invoke(event.to_string(), if is_short { SHORT } else { TIMEOUT * 10 }).await
+        let function = if fails {
+            &self.fails
+        } else {
+            &self.works[place]
+        };
+        function
+            .lock()
+            .await
+            .invoke(
+                event.to_string(),
+                if is_short { SHORT } else { TIMEOUT * 10 },
+            )
+            .await
     }
 }
 
@@ -83,7 +110,8 @@ fn resumed(failing: u64) -> u64 {
     (failing + SEGMENTS - 1) % SEGMENTS
 }
 
-/// Executes the state machine once with each input. Returns the executions and the waits before retries.
+/// Executes the state machine once with each input. Returns the executions and the waits before
+/// retries.
 async fn execute(functions: &Arc<Functions>, inputs: &[Value]) -> (Vec<Value>, Vec<f64>) {
     let functions = Arc::clone(functions);
     let endpoint = lambda::serve(move |event| {
@@ -92,18 +120,38 @@ async fn execute(functions: &Arc<Functions>, inputs: &[Value]) -> (Vec<Value>, V
     });
     let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut python = python::command("python");
-    python.arg(package.join("big_repair/execute.py")).arg(package.join("../infra/template.yaml")).arg(endpoint.await);
+    python
+        .arg(package.join("big_repair/execute.py"))
+        .arg(package.join("../infra/template.yaml"))
+        .arg(endpoint.await);
     let inputs: Vec<String> = inputs.iter().map(Value::to_string).collect();
     let done: Value = serde_json::from_str(&run_tool(python, &inputs.join("\n")).await).unwrap();
-    let waits = done["waits"].as_array().unwrap().iter().map(|wait| wait.as_f64().unwrap()).collect();
+    let waits = done["waits"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|wait| wait.as_f64().unwrap())
+        .collect();
     (done["executions"].as_array().unwrap().clone(), waits)
 }
 
 async fn damaged_segment(stores: &Stores) -> u64 {
     for segment in 0..SEGMENTS {
-        let (segments, of) = (u32::try_from(SEGMENTS).unwrap(), u32::try_from(segment).unwrap());
-        let options = AuditOptions { segments, segment: Some(of), ..AuditOptions::default() };
-        if job(stores, false).audit(options).await.drifted.contains_key(&DriftKind::MissingDuplicate) {
+        let (segments, of) = (
+            u32::try_from(SEGMENTS).unwrap(),
+            u32::try_from(segment).unwrap(),
+        );
+        let options = AuditOptions {
+            segments,
+            segment: Some(of),
+            ..AuditOptions::default()
+        };
+        if job(stores, false)
+            .audit(options)
+            .await
+            .drifted
+            .contains_key(&DriftKind::MissingDuplicate)
+        {
             return segment;
         }
     }
@@ -111,13 +159,24 @@ async fn damaged_segment(stores: &Stores) -> u64 {
 }
 
 fn left(execution: &Value) -> Vec<&Value> {
-    execution["report"].as_array().unwrap().iter().filter(|audited| audited["done"] == false).collect()
+    execution["report"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|audited| audited["done"] == false)
+        .collect()
 }
 
 /// The sum of a figure over all segments and the scan of the page index.
 fn sum(execution: &Value, figure: &str) -> u64 {
     let audited = execution["report"].as_array().unwrap().iter();
-    audited.map(|audited| audited["sum"][figure].as_u64().unwrap_or_else(|| panic!("{audited}"))).sum()
+    audited
+        .map(|audited| {
+            audited["sum"][figure]
+                .as_u64()
+                .unwrap_or_else(|| panic!("{audited}"))
+        })
+        .sum()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -127,9 +186,18 @@ async fn a_big_repair_in_segments_does_and_reports_what_one_run_does() {
     let product = |number| data::product(&format!("product/{}", number % 97));
     let created: Vec<Comment> = stores.create_all(0..comments(), product).await;
     let filled = job(&stores, true).recent().await;
-    assert_eq!(filled.drifted[&DriftKind::MissingDuplicate], comments() * 31, "{filled}");
+    assert_eq!(
+        filled.drifted[&DriftKind::MissingDuplicate],
+        comments() * 31,
+        "{filled}"
+    );
     // Only one scan finds each of these, so that none is repaired, and counted, twice.
-    let kinds = [Damage::DropDuplicates, Damage::AlterDuplicate, Damage::DropRanks, Damage::GhostRanks];
+    let kinds = [
+        Damage::DropDuplicates,
+        Damage::AlterDuplicate,
+        Damage::DropRanks,
+        Damage::GhostRanks,
+    ];
     let damages = created.iter().step_by(3).zip(kinds.into_iter().cycle());
     inflict_all(&stores, damages).await;
     let one_run = job(&stores, false).audit(whole()).await.json();
@@ -138,26 +206,66 @@ async fn a_big_repair_in_segments_does_and_reports_what_one_run_does() {
     let functions = Arc::new(Functions::start(&stores, failing).await);
     let audit = json!({ "segments": SEGMENTS, "at_once": AT_ONCE });
     let (executions, waits) = execute(&functions, &[audit.clone(), audit]).await;
-    let [first, second] = &executions[..] else { panic!("{executions:?}") };
+    let [first, second] = &executions[..] else {
+        panic!("{executions:?}")
+    };
 
     // The segment that always failed is named, with the reason. The others are done.
-    assert_eq!((&first["status"], &first["error"]), (&json!("FAILED"), &json!("SegmentsLeft")), "{first}");
-    let [named] = left(first)[..] else { panic!("{first}") };
+    assert_eq!(
+        (&first["status"], &first["error"]),
+        (&json!("FAILED"), &json!("SegmentsLeft")),
+        "{first}"
+    );
+    let [named] = left(first)[..] else {
+        panic!("{first}")
+    };
     assert_eq!(named["segment"], failing);
-    assert!(named["why"]["Cause"].as_str().unwrap().contains("the table (DynamoDB) is unavailable"), "{named}");
+    assert!(
+        named["why"]["Cause"]
+            .as_str()
+            .unwrap()
+            .contains("the table (DynamoDB) is unavailable"),
+        "{named}"
+    );
     assert_eq!(waits.len(), (ATTEMPTS - 1) + 2, "{waits:?}");
-    assert!(waits.iter().all(|wait| (0.0..=405.0).contains(wait)), "{waits:?}");
+    assert!(
+        waits.iter().all(|wait| (0.0..=405.0).contains(wait)),
+        "{waits:?}"
+    );
 
-    assert_eq!(sum(first, "invocations"), SEGMENTS + 1, "one was resumed, and one never succeeded: {first}");
+    assert_eq!(
+        sum(first, "invocations"),
+        SEGMENTS + 1,
+        "one was resumed, and one never succeeded: {first}"
+    );
 
     // The second repeats until it is done.
-    assert_eq!((&second["status"], left(second).len()), (&json!("SUCCEEDED"), 0), "{second}");
-    assert_eq!(second["report"].as_array().unwrap().len() as u64, SEGMENTS + 1);
+    assert_eq!(
+        (&second["status"], left(second).len()),
+        (&json!("SUCCEEDED"), 0),
+        "{second}"
+    );
+    assert_eq!(
+        second["report"].as_array().unwrap().len() as u64,
+        SEGMENTS + 1
+    );
     let [of_first, of_second] = [first, second].map(|execution| sum(execution, "repaired"));
-    let drifted: u64 = one_run["drifted"].as_object().unwrap().values().filter_map(Value::as_u64).sum();
+    let drifted: u64 = one_run["drifted"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(Value::as_u64)
+        .sum();
     assert_eq!(of_first + of_second, drifted, "{one_run} {first} {second}");
-    assert!(of_first > 0 && of_second > 0, "segment {failing} has no damage: {second}");
-    assert_eq!(["left", "unresolved"].map(|figure| sum(second, figure)), [0; 2], "{second}");
+    assert!(
+        of_first > 0 && of_second > 0,
+        "segment {failing} has no damage: {second}"
+    );
+    assert_eq!(
+        ["left", "unresolved"].map(|figure| sum(second, figure)),
+        [0; 2],
+        "{second}"
+    );
     let again = job(&stores, false).audit(whole()).await.json();
     assert_eq!(again["drifted"], json!({}), "{again}");
     assert_eq!(again["checked"], sum(second, "checked"), "{second}");

@@ -39,8 +39,8 @@ fn write(folder: &Path, comments: &[NewComment]) -> PathBuf {
     path
 }
 
-/// Copies a duplicate of a comment under the id of a comment that does not exist. Only an audit finds it: no journal
-/// entry and no stream record leads to it.
+/// Copies a duplicate of a comment under the id of a comment that does not exist. Only an audit
+/// finds it: no journal entry and no stream record leads to it.
 async fn add_orphan(table: &Table, comment: &NewComment) {
     let (_, mut duplicates) = collection(table, &comment.id).await;
     let pk = data::text_value(format!("COMMENT#{}-orphan", comment.id));
@@ -60,17 +60,29 @@ async fn damaged_folder(folder: &Path, count: u64) {
     stack.stack.stop().await;
 }
 
-/// Starts a repair that takes long, on a folder whose stack is stopped, and waits until it is in the middle.
+/// Starts a repair that takes long, on a folder whose stack is stopped, and waits until it is in
+/// the middle.
 async fn start_slow(folder: &Path) -> Program {
     let program = pagemark::start(&on(folder, SLOW)).await;
-    let args = Config::parse_from(["repair-job", "--table=t", "--redis-url=redis://h", "status", "--json"]).run;
+    let args = Config::parse_from([
+        "repair-job",
+        "--table=t",
+        "--redis-url=redis://h",
+        "status",
+        "--json",
+    ])
+    .run;
     wait_for("an audit in progress", async || {
         let asked = request(&folder.join(SOCKET), &args, std::future::pending()).await;
         let status = asked.map_err(|error| (format!("{error:#}"), program.stderr()))?;
         let status: Value = serde_json::from_str(&status.output).unwrap();
         // The start runs `recent`.
         let is_begun = status["running"].to_string().contains("audit");
-        if is_begun { Ok(()) } else { Err((status.to_string(), program.stderr())) }
+        if is_begun {
+            Ok(())
+        } else {
+            Err((status.to_string(), program.stderr()))
+        }
     })
     .await;
     program
@@ -81,7 +93,10 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
     let folder = folder_in_memory();
     damaged_folder(folder.path(), 30).await;
     for (command, code) in [
-        (&["repair", "audit"][..], exit::DRIFT_FOUND | exit::DRIFT_LEFT),
+        (
+            &["repair", "audit"][..],
+            exit::DRIFT_FOUND | exit::DRIFT_LEFT,
+        ),
         (&["repair", "audit", "--apply"], exit::DRIFT_FOUND),
         (&["repair", "audit"], 0),
         (&["repair", "recent", "--apply"], 0),
@@ -89,33 +104,60 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
         (&["repair", "check", "generated-000000"], 0),
     ] {
         let ended = run(folder.path(), command).await.expect(code);
-        assert!(ended.stderr.contains(RUNS_ONE) && !ended.stdout.is_empty(), "{ended:?}");
+        assert!(
+            ended.stderr.contains(RUNS_ONE) && !ended.stdout.is_empty(),
+            "{ended:?}"
+        );
     }
     let stopped = run(folder.path(), &["repair", "status"]).await.expect(0);
     let up = up(folder.path()).await;
     let running = run(folder.path(), &["repair", "status"]).await.expect(0);
     for status in [&stopped, &running] {
-        assert!(status.stdout.contains("256 partitions ready, 0 not confirmed, 0 without"), "{status:?}");
+        assert!(
+            status
+                .stdout
+                .contains("256 partitions ready, 0 not confirmed, 0 without"),
+            "{status:?}"
+        );
     }
-    assert!(stopped.stderr.contains(RUNS_ONE) && !running.stderr.contains(RUNS_ONE), "{stopped:?} {running:?}");
+    assert!(
+        stopped.stderr.contains(RUNS_ONE) && !running.stderr.contains(RUNS_ONE),
+        "{stopped:?} {running:?}"
+    );
     run(folder.path(), &["repair", "audit"]).await.expect(0);
     let log = up.stop().await;
-    assert!(!log.contains("rebuil"), "the commands have saved the page index: {log}");
+    assert!(
+        !log.contains("rebuil"),
+        "the commands have saved the page index: {log}"
+    );
 }
 
 #[tokio::test]
 async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     let folder = folder_in_memory();
     let first = up(folder.path()).await;
-    first.api.post(PRODUCT, &good_comment("en", 5, "Body")).await.expect(201);
+    first
+        .api
+        .post(PRODUCT, &good_comment("en", 5, "Body"))
+        .await
+        .expect(201);
     first.stop().await;
     let comments: Vec<NewComment> = data::generated_comments(60);
     let import = async |count: usize, outcome: &str| {
         let file = write(folder.path(), &comments[..count]);
-        let ended = run(folder.path(), &["import", file.to_str().unwrap()]).await.expect(0);
+        let ended = run(folder.path(), &["import", file.to_str().unwrap()])
+            .await
+            .expect(0);
         assert!(ended.stdout.contains(outcome), "{ended:?}");
-        let settled = format!("settled: {} comments", outcome.trim_start_matches(": ").split(' ').next().unwrap());
-        assert_eq!(ended.stdout.contains(&settled), !settled.contains(" 0 "), "{ended:?}");
+        let settled = format!(
+            "settled: {} comments",
+            outcome.trim_start_matches(": ").split(' ').next().unwrap()
+        );
+        assert_eq!(
+            ended.stdout.contains(&settled),
+            !settled.contains(" 0 "),
+            "{ended:?}"
+        );
         ended.stderr.contains(RUNS_ONE)
     };
     assert!(import(40, ": 40 new, 0 unchanged").await);
@@ -123,9 +165,16 @@ async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     let up = up(folder.path()).await;
     assert!(!import(60, ": 20 new, 40 unchanged").await);
     let product = &comments[0].product;
-    let of_product = comments.iter().filter(|comment| comment.product == *product).count();
+    let of_product = comments
+        .iter()
+        .filter(|comment| comment.product == *product)
+        .count();
     // The import has waited until the page index counts them.
-    let answer = up.api.get(&format!("/api/v1/products/{product}/comments?page=1")).await.expect(200);
+    let answer = up
+        .api
+        .get(&format!("/api/v1/products/{product}/comments?page=1"))
+        .await
+        .expect(200);
     assert_eq!(answer["total"], of_product, "{answer}");
     up.stop().await;
 }
@@ -136,15 +185,31 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
     damaged_folder(folder.path(), 40).await;
     let first = start_slow(folder.path()).await;
     let file = write(folder.path(), &[]);
-    for second in [&["repair", "status"][..], &["import", file.to_str().unwrap()], &["up", "--listen", "127.0.0.1:0"]] {
+    for second in [
+        &["repair", "status"][..],
+        &["import", file.to_str().unwrap()],
+        &["up", "--listen", "127.0.0.1:0"],
+    ] {
         let line = refused(run(folder.path(), second).await, folder.path());
-        assert!(line.contains(&format!("`pagemark repair` (process {})", first.pid())), "{line}");
+        assert!(
+            line.contains(&format!("`pagemark repair` (process {})", first.pid())),
+            "{line}"
+        );
     }
     // What is locked is the folder.
     for lock in ["pagemark.lock", "dynamodb.sqlite.lock"] {
         fs::remove_file(folder.path().join(lock)).unwrap();
     }
-    for second in [&["repair", "status"][..], &["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"]] {
+    for second in [
+        &["repair", "status"][..],
+        &[
+            "up",
+            "--listen",
+            "127.0.0.1:0",
+            "--dynamodb-listen",
+            "127.0.0.1:0",
+        ],
+    ] {
         let line = refused(run(folder.path(), second).await, folder.path());
         assert!(line.contains("is used by"), "{line}");
     }
@@ -163,7 +228,8 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
     let address = killed.engine.clone();
     killed.kill().await;
     let running = up(other.path()).await;
-    // A stack has the lock and has not yet written its name. At the address of the last one, another stack listens.
+    // A stack has the lock and has not yet written its name. At the address of the last one,
+    // another stack listens.
     let lock = folder.path().join("pagemark.lock");
     let left = fs::read_to_string(&lock).unwrap();
     assert!(left.contains(&address), "{left}");
@@ -181,16 +247,30 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
 #[tokio::test]
 async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     let (folder, redis) = (folder_in_memory(), OwnRedis::start().await);
-    let up = pagemark::Up::start(folder.path(), &["--demo", "30", "--redis-url", &redis.server.url()]).await;
+    let up = pagemark::Up::start(
+        folder.path(),
+        &["--demo", "30", "--redis-url", &redis.server.url()],
+    )
+    .await;
     let status = run(folder.path(), &["repair", "status"]).await.expect(0);
-    assert!(status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE), "{status:?}");
+    assert!(
+        status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE),
+        "{status:?}"
+    );
     up.stop().await;
     // The folder remembers where its page index is.
     let file = write(folder.path(), &data::generated_comments(40));
-    for command in [&["repair", "audit", "--apply"][..], &["import", file.to_str().unwrap()], &["export"]] {
+    for command in [
+        &["repair", "audit", "--apply"][..],
+        &["import", file.to_str().unwrap()],
+        &["export"],
+    ] {
         redis.ask::<()>("FLUSHALL").await;
         run(folder.path(), command).await.expect(0);
-        assert!(redis.ask::<u64>("DBSIZE").await > 256, "{command:?} has used another page index");
+        assert!(
+            redis.ask::<u64>("DBSIZE").await > 256,
+            "{command:?} has used another page index"
+        );
     }
 }
 
@@ -203,7 +283,11 @@ async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
     }
     fs::write(at("file"), "text").unwrap();
     fs::write(at("foreign").join("dynamodb.sqlite"), "text".repeat(1_000)).unwrap();
-    std::os::unix::fs::symlink(at("foreign").join("dynamodb.sqlite"), at("linked").join("dynamodb.sqlite")).unwrap();
+    std::os::unix::fs::symlink(
+        at("foreign").join("dynamodb.sqlite"),
+        at("linked").join("dynamodb.sqlite"),
+    )
+    .unwrap();
     fs::write(at("held").join("pagemark.lock"), "").unwrap();
     let held = File::open(at("held")).unwrap();
     held.lock().unwrap();
@@ -216,7 +300,10 @@ async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
         ("held", "does not say how to reach it"),
         ("linked", "is a symbolic link"),
     ] {
-        for command in [&["repair", "status"][..], &["import", file.to_str().unwrap()]] {
+        for command in [
+            &["repair", "status"][..],
+            &["import", file.to_str().unwrap()],
+        ] {
             let line = refused(run(&at(name), command).await, &at(name));
             assert!(line.contains(reason), "{line}");
         }

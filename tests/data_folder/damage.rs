@@ -7,8 +7,16 @@ use crate::fixture::{data::PRODUCT, folder_in_memory, http::good_comment, pagema
 
 /// The content of each file of a folder but its lock, which names the last process.
 fn everything(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let files = fs::read_dir(folder).unwrap().map(Result::unwrap).filter(|entry| entry.file_type().unwrap().is_file());
-    let named = files.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap()));
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(Result::unwrap)
+        .filter(|entry| entry.file_type().unwrap().is_file());
+    let named = files.map(|entry| {
+        (
+            entry.file_name().into_string().unwrap(),
+            fs::read(entry.path()).unwrap(),
+        )
+    });
     named.filter(|(name, _)| name != "pagemark.lock").collect()
 }
 
@@ -17,7 +25,11 @@ async fn a_damaged_or_lost_database_is_refused_and_left_as_it_is() {
     let folder = folder_in_memory();
     let stack = up(folder.path()).await;
     for rating in 1..=5 {
-        stack.api.post(PRODUCT, &good_comment("en", rating, "A body")).await.expect(201);
+        stack
+            .api
+            .post(PRODUCT, &good_comment("en", rating, "A body"))
+            .await
+            .expect(201);
     }
     stack.stop().await;
     let database = folder.path().join("dynamodb.sqlite");
@@ -37,12 +49,29 @@ async fn a_damaged_or_lost_database_is_refused_and_left_as_it_is() {
         (Some(Vec::new()), "up --new"),
         (None, "up --new"),
     ] {
-        content.map_or_else(|| fs::remove_file(&database), |content| fs::write(&database, content)).unwrap();
+        content
+            .map_or_else(
+                || fs::remove_file(&database),
+                |content| fs::write(&database, content),
+            )
+            .unwrap();
         let before = everything(folder.path());
-        let start = ["up", "--listen", "127.0.0.1:0", "--dynamodb-listen", "127.0.0.1:0"];
+        let start = [
+            "up",
+            "--listen",
+            "127.0.0.1:0",
+            "--dynamodb-listen",
+            "127.0.0.1:0",
+        ];
         let line = refused(run(folder.path(), &start).await, folder.path());
-        assert!(line.contains(said) && everything(folder.path()) == before, "{line}");
+        assert!(
+            line.contains(said) && everything(folder.path()) == before,
+            "{line}"
+        );
     }
-    Up::start(folder.path(), &["--new", "--demo", "0"]).await.stop().await;
+    Up::start(folder.path(), &["--new", "--demo", "0"])
+        .await
+        .stop()
+        .await;
     up(folder.path()).await.stop().await;
 }

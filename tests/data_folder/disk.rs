@@ -43,11 +43,20 @@ struct Disk {
 
 impl Disk {
     fn new() -> Self {
-        let disk = Self { folder: folder_in_memory() };
+        let disk = Self {
+            folder: folder_in_memory(),
+        };
         fs::write(disk.at("disk.c"), LIBRARY).unwrap();
         let mut compiler = Command::new("cc");
-        compiler.args(["-shared", "-fPIC", "-o"]).args([disk.at("disk.so"), disk.at("disk.c")]);
-        assert!(compiler.status().expect("a C compiler, as `make tools` installs it").success());
+        compiler
+            .args(["-shared", "-fPIC", "-o"])
+            .args([disk.at("disk.so"), disk.at("disk.c")]);
+        assert!(
+            compiler
+                .status()
+                .expect("a C compiler, as `make tools` installs it")
+                .success()
+        );
         disk
     }
 
@@ -56,7 +65,8 @@ impl Disk {
     }
 
     fn shell(&self) -> String {
-        let [library, refusing] = ["disk.so", "refuses"].map(|name| self.at(name).display().to_string());
+        let [library, refusing] =
+            ["disk.so", "refuses"].map(|name| self.at(name).display().to_string());
         format!("export LD_PRELOAD={library} DISK_REFUSES={refusing};")
     }
 
@@ -81,7 +91,14 @@ async fn post_at_the_end(http: &Http) -> String {
 }
 
 fn start(folder: &Path) -> [&str; 6] {
-    ["--data-dir", folder.to_str().unwrap(), "--demo", "0", "--write-token", WRITE_TOKEN]
+    [
+        "--data-dir",
+        folder.to_str().unwrap(),
+        "--demo",
+        "0",
+        "--write-token",
+        WRITE_TOKEN,
+    ]
 }
 
 #[tokio::test]
@@ -90,22 +107,41 @@ async fn a_write_that_the_disk_refuses_ends_the_stack_and_is_not_confirmed() {
     let first = Up::start_after(&disk.shell(), folder.path(), &start(folder.path())[2..]).await;
     let mut posted = Vec::new();
     for number in 0..5 {
-        posted.push(first.api.posted(PRODUCT, &good_comment("en", number + 1, "A body")).await);
+        posted.push(
+            first
+                .api
+                .posted(PRODUCT, &good_comment("en", number + 1, "A body"))
+                .await,
+        );
     }
     disk.refuse();
     let answer = post_at_the_end(&first.api).await;
     assert!(!answer.contains(" 201 "), "{answer}");
     let ended = first.end().await.expect(1);
-    let said = ended.stderr.lines().filter(|line| line.starts_with("pagemark: the disk did not confirm a write"));
+    let said = ended
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with("pagemark: the disk did not confirm a write"));
     assert_eq!(said.count(), 1, "{ended:?}");
 
     // Everything that is left must reach the disk before the next stack writes anything.
-    let second = up_after(&disk.shell(), &start(folder.path())).await.end().await.expect(1);
-    assert!(second.stderr.contains("cannot open") && second.stderr.lines().count() == 1, "{second:?}");
+    let second = up_after(&disk.shell(), &start(folder.path()))
+        .await
+        .end()
+        .await
+        .expect(1);
+    assert!(
+        second.stderr.contains("cannot open") && second.stderr.lines().count() == 1,
+        "{second:?}"
+    );
     disk.confirm();
     let third = up(folder.path()).await;
     for id in posted {
-        third.api.get(&format!("/api/v1/comments/{id}")).await.expect(200);
+        third
+            .api
+            .get(&format!("/api/v1/comments/{id}"))
+            .await
+            .expect(200);
     }
     third.stop().await;
 }

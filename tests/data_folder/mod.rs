@@ -1,4 +1,5 @@
-//! Commands on a data folder work whether its stack runs or not. Each is one process that an operator starts.
+//! Commands on a data folder work whether its stack runs or not. Each is one process that an
+//! operator starts.
 
 mod commands;
 mod damage;
@@ -34,7 +35,11 @@ async fn run(folder: &Path, command: &[&str]) -> Ended {
 #[track_caller]
 fn refused(ended: Ended, folder: &Path) -> String {
     let ended = ended.expect(1);
-    assert_eq!((ended.stdout.as_str(), ended.stderr.lines().count()), ("", 1), "{ended:?}");
+    assert_eq!(
+        (ended.stdout.as_str(), ended.stderr.lines().count()),
+        ("", 1),
+        "{ended:?}"
+    );
     assert!(ended.stderr.contains(folder.to_str().unwrap()), "{ended:?}");
     ended.stderr
 }

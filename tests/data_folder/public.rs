@@ -1,4 +1,5 @@
-//! A stack of a public site keeps from its readers what is for operators, and keeps what readers hold.
+//! A stack of a public site keeps from its readers what is for operators, and keeps what readers
+//! hold.
 
 use std::path::Path;
 
@@ -17,11 +18,19 @@ async fn start(folder: &Path, more: &[&str]) -> Up {
 #[tokio::test]
 async fn a_public_site_serves_no_metrics_to_its_readers() {
     let folder = folder_in_memory();
-    let public = ["--public-url", "https://comments.example.com", "--operations-listen", "127.0.0.1:0"];
+    let public = [
+        "--public-url",
+        "https://comments.example.com",
+        "--operations-listen",
+        "127.0.0.1:0",
+    ];
     let up = start(folder.path(), &public).await;
     assert_ne!(up.operations, up.api.authority());
     // Readers would take generated comments for real.
-    assert_eq!(up.api.get("/api/v1/products?page=1").await.expect(200)["total"], 0);
+    assert_eq!(
+        up.api.get("/api/v1/products?page=1").await.expect(200)["total"],
+        0
+    );
     let operations = Http::new(format!("http://{}", up.operations));
     for path in ["/metrics", "/readyz", "/livez"] {
         assert_eq!(up.api.get(path).await.status, 404, "{path}");
@@ -29,7 +38,10 @@ async fn a_public_site_serves_no_metrics_to_its_readers() {
     for path in ["/metrics", "/readyz", "/livez"] {
         assert_eq!(operations.get(path).await.status, 200, "{path}");
     }
-    up.api.post(PRODUCT, &good_comment("en", 5, "A body")).await.expect(201);
+    up.api
+        .post(PRODUCT, &good_comment("en", 5, "A body"))
+        .await
+        .expect(201);
     up.stop().await;
 
     let up = start(folder.path(), &[]).await;
@@ -43,11 +55,17 @@ async fn a_cursor_stays_valid_when_the_stack_starts_again() {
     let folder = folder_in_memory();
     let up = start(folder.path(), &["--demo", "0"]).await;
     for rating in 1..=3 {
-        up.api.post(PRODUCT, &good_comment("en", rating, "A body")).await.expect(201);
+        up.api
+            .post(PRODUCT, &good_comment("en", rating, "A body"))
+            .await
+            .expect(201);
     }
     let next = wait_for("a cursor", async || {
         let page = up.api.get(&listing("page_size=1")).await.expect(200);
-        page["cursor"]["next"].as_str().map(str::to_owned).ok_or(page)
+        page["cursor"]["next"]
+            .as_str()
+            .map(str::to_owned)
+            .ok_or(page)
     })
     .await;
     up.stop().await;

@@ -1,5 +1,5 @@
-//! The API matches its description, and the metrics are as Prometheus requires. Both are checked with the tools that
-//! read them.
+//! The API matches its description, and the metrics are as Prometheus requires. Both are checked
+//! with the tools that read them.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,17 @@ use crate::fixture::{
 const EXAMPLES: &str = "40";
 
 fn described(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("described").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("described")
+        .join(name)
 }
 
 async fn run(program: &str, arguments: &[&str], input: &str) -> String {
     let mut command = python::command(program);
-    command.args(arguments).current_dir(env!("CARGO_TARGET_TMPDIR")).env("SCHEMATHESIS_HOOKS", described("hooks.py"));
+    command
+        .args(arguments)
+        .current_dir(env!("CARGO_TARGET_TMPDIR"))
+        .env("SCHEMATHESIS_HOOKS", described("hooks.py"));
     run_tool(command, input).await
 }
 
@@ -27,25 +32,47 @@ async fn run(program: &str, arguments: &[&str], input: &str) -> String {
 async fn every_described_request_is_accepted_and_answered_as_described() {
     let running = Running::start().await;
     let url = format!("{}/openapi.json", running.stack.api_url().unwrap());
-    assert_eq!(running.http.get("/openapi.json").await.header("content-type"), Some("application/json"));
+    assert_eq!(
+        running
+            .http
+            .get("/openapi.json")
+            .await
+            .header("content-type"),
+        Some("application/json")
+    );
     let authorization = format!("Authorization: Bearer {WRITE_TOKEN}");
     let config = described("schemathesis.toml");
     let arguments = [
         ["--config-file", config.to_str().unwrap(), "run", &url],
         ["--header", &authorization, "--checks", "all"],
-        ["--max-examples", EXAMPLES, "--generation-deterministic", "--continue-on-failure"],
+        [
+            "--max-examples",
+            EXAMPLES,
+            "--generation-deterministic",
+            "--continue-on-failure",
+        ],
     ];
-    // DELETE removes the record of a product, not its comments: what is below its path stays. A test in `serving`
-    // proves that a deleted comment is 404.
+    // DELETE removes the record of a product, not its comments: what is below its path stays. A
+    // test in `serving` proves that a deleted comment is 404.
     let more = ["--no-color", "--exclude-checks", "use_after_free"];
-    let output = run("schemathesis", &[arguments.as_flattened(), &more].concat(), "").await;
+    let output = run(
+        "schemathesis",
+        &[arguments.as_flattened(), &more].concat(),
+        "",
+    )
+    .await;
     assert!(output.contains("No issues found"), "{output}");
     running.finish().await;
 }
 
 #[tokio::test]
 async fn the_description_is_valid() {
-    run("openapi-spec-validator", &["--schema", "3.1", "-"], &project_file("docs/openapi.json")).await;
+    run(
+        "openapi-spec-validator",
+        &["--schema", "3.1", "-"],
+        &project_file("docs/openapi.json"),
+    )
+    .await;
 }
 
 #[tokio::test]
@@ -56,9 +83,17 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 print(*sorted(family.name for family in text_string_to_metric_families(sys.stdin.read())))
 ";
     let mut running = Running::start().await;
-    running.http.post("p", &good_comment("en", 5, "Body")).await.expect(201);
+    running
+        .http
+        .post("p", &good_comment("en", 5, "Body"))
+        .await
+        .expect(201);
     running.settle().await;
-    running.http.get("/api/v1/products/p/comments").await.expect(200);
+    running
+        .http
+        .get("/api/v1/products/p/comments")
+        .await
+        .expect(200);
     let metrics = running.http.get("/metrics").await;
     let families = run("python", &["-c", READ], &metrics.body).await;
     let expected = "pagemark_build pagemark_drift_signs pagemark_http_answer_bytes \

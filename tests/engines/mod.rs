@@ -1,8 +1,9 @@
-//! The conformance suite of engines: the behaviour that Pagemark relies on, and the differences from DynamoDB. The embedded
-//! engine is also the simulator's.
+//! The conformance suite of engines: the behaviour that Pagemark relies on, and the differences
+//! from DynamoDB. The embedded engine is also the simulator's.
 //!
-//! Every test runs on either engine. A test with [`Under::expect`] records a difference and fails when an engine
-//! changes. So docs/engines.md, which cites DynamoDB's documentation for each difference, stays true.
+//! Every test runs on either engine. A test with [`Under::expect`] records a difference and fails
+//! when an engine changes. So docs/engines.md, which cites DynamoDB's documentation for each
+//! difference, stays true.
 
 mod indexes;
 mod keys;
@@ -40,7 +41,11 @@ impl Under {
         let engine = TestEngine::start().await;
         let table = Table::connect(&engine.table_config(unique_name("engine"))).await;
         let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
-        Self { stream: Stream::new(&engine.url(), stream_arn).await, engine, table }
+        Self {
+            stream: Stream::new(&engine.url(), stream_arn).await,
+            engine,
+            table,
+        }
     }
 
     fn client(&self) -> &Client {
@@ -57,16 +62,30 @@ impl Under {
             EngineKind::Embedded => embedded,
             EngineKind::DynamoDbLocal => dynamodb_local,
         };
-        assert_eq!(found, expected, "{kind:?} has changed: correct docs/engines.md");
+        assert_eq!(
+            found, expected,
+            "{kind:?} has changed: correct docs/engines.md"
+        );
     }
 
     async fn put(&self, item: Item) -> Result<(), String> {
-        code(self.client().put_item().table_name(self.name()).set_item(Some(item)).send().await).map(drop)
+        code(
+            self.client()
+                .put_item()
+                .table_name(self.name())
+                .set_item(Some(item))
+                .send()
+                .await,
+        )
+        .map(drop)
     }
 
     fn put_action(&self, item: Item, condition: Option<&str>) -> TransactWriteItem {
         let put = Put::builder().table_name(self.name()).set_item(Some(item));
-        let put = put.set_condition_expression(condition.map(str::to_owned)).build().unwrap();
+        let put = put
+            .set_condition_expression(condition.map(str::to_owned))
+            .build()
+            .unwrap();
         TransactWriteItem::builder().put(put).build()
     }
 
@@ -76,12 +95,25 @@ impl Under {
     }
 
     async fn write_batch(&self, writes: Vec<WriteRequest>) -> Result<(), String> {
-        code(self.client().batch_write_item().request_items(self.name(), writes).send().await).map(drop)
+        code(
+            self.client()
+                .batch_write_item()
+                .request_items(self.name(), writes)
+                .send()
+                .await,
+        )
+        .map(drop)
     }
 
     fn query_index(&self, sk: &str) -> QueryFluentBuilder {
-        let query = self.client().query().table_name(self.name()).index_name("gsi");
-        query.key_condition_expression("sk = :sk").expression_attribute_values(":sk", s(sk))
+        let query = self
+            .client()
+            .query()
+            .table_name(self.name())
+            .index_name("gsi");
+        query
+            .key_condition_expression("sk = :sk")
+            .expression_attribute_values(":sk", s(sk))
     }
 
     async fn finish(self) {
@@ -90,11 +122,15 @@ impl Under {
 }
 
 fn put_request(item: Item) -> WriteRequest {
-    WriteRequest::builder().put_request(PutRequest::builder().set_item(Some(item)).build().unwrap()).build()
+    WriteRequest::builder()
+        .put_request(PutRequest::builder().set_item(Some(item)).build().unwrap())
+        .build()
 }
 
 fn delete_request(key: Item) -> WriteRequest {
-    WriteRequest::builder().delete_request(DeleteRequest::builder().set_key(Some(key)).build().unwrap()).build()
+    WriteRequest::builder()
+        .delete_request(DeleteRequest::builder().set_key(Some(key)).build().unwrap())
+        .build()
 }
 
 fn s(text: &str) -> AttributeValue {
@@ -117,7 +153,12 @@ fn with_text(mut item: Item, bytes: usize) -> Item {
 }
 
 fn code<T, E: ProvideErrorMetadata + Debug>(answer: Result<T, SdkError<E>>) -> Result<T, String> {
-    answer.map_err(|error| error.code().unwrap_or_else(|| panic!("{error:?}")).to_owned())
+    answer.map_err(|error| {
+        error
+            .code()
+            .unwrap_or_else(|| panic!("{error:?}"))
+            .to_owned()
+    })
 }
 
 fn invalid<T>() -> Result<T, String> {
@@ -126,17 +167,34 @@ fn invalid<T>() -> Result<T, String> {
 
 fn listed(list: &str) -> Vec<String> {
     let makefile = project_file("Makefile");
-    let line = makefile.lines().find_map(|line| line.strip_prefix(list)?.strip_prefix(" := "));
-    line.unwrap_or_else(|| panic!("the Makefile has no {list}")).split_whitespace().map(str::to_owned).collect()
+    let line = makefile
+        .lines()
+        .find_map(|line| line.strip_prefix(list)?.strip_prefix(" := "));
+    line.unwrap_or_else(|| panic!("the Makefile has no {list}"))
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
 fn every_module_says_whether_it_runs_on_dynamodb_local() {
-    let lists = [listed("DYNAMODB_LOCAL_TESTS"), listed("DYNAMODB_LOCAL_LEFT_OUT")].concat();
-    for module in project_file("tests/main.rs").lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'))
+    let lists = [
+        listed("DYNAMODB_LOCAL_TESTS"),
+        listed("DYNAMODB_LOCAL_LEFT_OUT"),
+    ]
+    .concat();
+    for module in project_file("tests/main.rs")
+        .lines()
+        .filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'))
     {
-        let count = lists.iter().filter(|listed| listed.strip_suffix("::") == Some(module)).count();
-        assert_eq!(count, 1, "the module {module} belongs into one of the Makefile's lists DYNAMODB_LOCAL_…");
+        let count = lists
+            .iter()
+            .filter(|listed| listed.strip_suffix("::") == Some(module))
+            .count();
+        assert_eq!(
+            count, 1,
+            "the module {module} belongs into one of the Makefile's lists DYNAMODB_LOCAL_…"
+        );
     }
 }
 
@@ -145,7 +203,12 @@ fn every_module_that_make_check_leaves_out_exists() {
     for module in [listed("CHECK_NEEDS_TOOLS"), listed("CHECK_TAKES_LONG")].concat() {
         let path = module.trim_end_matches("::").replace("::", "/");
         let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let exists = [format!("{path}.rs"), format!("{path}/mod.rs")].iter().any(|file| tests.join(file).exists());
-        assert!(exists, "the Makefile leaves out {module}, which is not there");
+        let exists = [format!("{path}.rs"), format!("{path}/mod.rs")]
+            .iter()
+            .any(|file| tests.join(file).exists());
+        assert!(
+            exists,
+            "the Makefile leaves out {module}, which is not there"
+        );
     }
 }

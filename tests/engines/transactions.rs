@@ -9,20 +9,46 @@ use itertools::Itertools;
 use super::{Under, code, indexed, invalid, key};
 
 impl Under {
-    async fn transact(&self, actions: Vec<TransactWriteItem>, token: Option<&str>) -> Result<(), String> {
-        let call = self.client().transact_write_items().set_transact_items(Some(actions));
-        code(call.set_client_request_token(token.map(str::to_owned)).send().await).map(drop)
+    async fn transact(
+        &self,
+        actions: Vec<TransactWriteItem>,
+        token: Option<&str>,
+    ) -> Result<(), String> {
+        let call = self
+            .client()
+            .transact_write_items()
+            .set_transact_items(Some(actions));
+        code(
+            call.set_client_request_token(token.map(str::to_owned))
+                .send()
+                .await,
+        )
+        .map(drop)
     }
 
     fn check(&self, pk: &str) -> TransactWriteItem {
-        let check = ConditionCheck::builder().table_name(self.name()).set_key(Some(key(pk, "1")));
-        let check = check.condition_expression("attribute_exists(pk)").build().unwrap();
+        let check = ConditionCheck::builder()
+            .table_name(self.name())
+            .set_key(Some(key(pk, "1")));
+        let check = check
+            .condition_expression("attribute_exists(pk)")
+            .build()
+            .unwrap();
         TransactWriteItem::builder().condition_check(check).build()
     }
 
     async fn is_there(&self, pk: &str) -> bool {
-        let get = self.client().get_item().table_name(self.name()).set_key(Some(key(pk, "1")));
-        get.consistent_read(true).send().await.unwrap().item.is_some()
+        let get = self
+            .client()
+            .get_item()
+            .table_name(self.name())
+            .set_key(Some(key(pk, "1")));
+        get.consistent_read(true)
+            .send()
+            .await
+            .unwrap()
+            .item
+            .is_some()
     }
 }
 
@@ -42,11 +68,28 @@ async fn the_reasons_of_a_cancellation_stand_in_the_order_of_the_actions() {
         under.check("nowhere"),
         under.put_action(key("other", "1"), None),
     ];
-    let transaction = under.client().transact_write_items().set_transact_items(Some(actions));
+    let transaction = under
+        .client()
+        .transact_write_items()
+        .set_transact_items(Some(actions));
     let error = transaction.send().await.unwrap_err().into_service_error();
-    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else { panic!("{error:?}") };
-    let codes = cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or("None")).collect_vec();
-    assert_eq!(codes, ["None", "ConditionalCheckFailed", "ConditionalCheckFailed", "None"]);
+    let TransactWriteItemsError::TransactionCanceledException(cancelled) = error else {
+        panic!("{error:?}")
+    };
+    let codes = cancelled
+        .cancellation_reasons()
+        .iter()
+        .map(|reason| reason.code().unwrap_or("None"))
+        .collect_vec();
+    assert_eq!(
+        codes,
+        [
+            "None",
+            "ConditionalCheckFailed",
+            "ConditionalCheckFailed",
+            "None"
+        ]
+    );
     assert!(!under.is_there("new").await && !under.is_there("other").await);
     under.finish().await;
 }
@@ -77,13 +120,20 @@ async fn a_token_makes_a_transaction_happen_once() {
 #[tokio::test]
 async fn a_transaction_has_100_actions_at_most_and_no_two_of_one_item() {
     let under = Under::start().await;
-    let puts = |count: usize| (0..count).map(|n| under.put_action(key(&format!("a{n}"), "1"), None)).collect_vec();
+    let puts = |count: usize| {
+        (0..count)
+            .map(|n| under.put_action(key(&format!("a{n}"), "1"), None))
+            .collect_vec()
+    };
     assert_eq!(under.transact(puts(100), None).await, Ok(()));
     assert_eq!(under.transact(puts(101), None).await, invalid());
     let twice = vec![under.check("a0"), under.put_action(key("a0", "1"), None)];
     assert_eq!(under.transact(twice, None).await, invalid());
     // One engine checks the conditions first.
-    let twice = vec![under.check("nowhere"), under.put_action(key("nowhere", "1"), None)];
+    let twice = vec![
+        under.check("nowhere"),
+        under.put_action(key("nowhere", "1"), None),
+    ];
     under.expect(under.transact(twice, None).await, invalid(), cancelled());
     under.finish().await;
 }
@@ -91,12 +141,21 @@ async fn a_transaction_has_100_actions_at_most_and_no_two_of_one_item() {
 #[tokio::test]
 async fn a_transaction_with_an_invalid_item_does_nothing() {
     let under = Under::start().await;
-    let actions = |invalid| vec![under.put_action(key("a", "1"), None), under.put_action(invalid, None)];
+    let actions = |invalid| {
+        vec![
+            under.put_action(key("a", "1"), None),
+            under.put_action(invalid, None),
+        ]
+    };
     assert_eq!(under.transact(actions(key("b", "")), None).await, invalid());
     let large = super::with_text(key("b", "1"), 400 * 1_024);
     assert_eq!(under.transact(actions(large), None).await, invalid());
     assert!(!under.is_there("a").await);
     let index_key_too_long = actions(indexed("b", "1", &"c".repeat(1_025)));
-    under.expect(under.transact(index_key_too_long, None).await, Ok(()), invalid());
+    under.expect(
+        under.transact(index_key_too_long, None).await,
+        Ok(()),
+        invalid(),
+    );
     under.finish().await;
 }

@@ -16,7 +16,8 @@ use crate::fixture::{
     gate::{self, Gate},
 };
 
-/// The states of a comment: from when each was acknowledged, and its line, or `None` when it was deleted.
+/// The states of a comment: from when each was acknowledged, and its line, or `None` when it was
+/// deleted.
 type History = Vec<(Timestamp, Option<String>)>;
 
 struct Writer<'run> {
@@ -36,31 +37,49 @@ impl Writer<'_> {
         let comment = if !is_there {
             // A comment that is created again has another time.
             let created_at = now().plus_ms(-self.random.random_range(0..1_000_000_000));
-            let new = new_comment(id.as_str(), &product(&format!("p{}", number % 9)), "en", 1 + number % 5);
-            match table.create_comment(NewComment { created_at, ..new }, None).await.unwrap() {
+            let new = new_comment(
+                id.as_str(),
+                &product(&format!("p{}", number % 9)),
+                "en",
+                1 + number % 5,
+            );
+            match table
+                .create_comment(NewComment { created_at, ..new }, None)
+                .await
+                .unwrap()
+            {
                 Created::New(comment) | Created::Before(comment) => Some(comment),
             }
         } else if self.random.random_range(0..3) == 0 {
             table.delete_comment(&id, |_| true).await.unwrap();
             None
         } else {
-            let patch = CommentPatch { body: Some(body), ..CommentPatch::default() };
+            let patch = CommentPatch {
+                body: Some(body),
+                ..CommentPatch::default()
+            };
             Some(table.patch_comment(&id, |_| true, &patch).await.unwrap())
         };
         history.push((now(), comment.map(|comment| to_line(comment).unwrap())));
         // A reader may have missed it, where it is or where it was.
-        let looked_for = Filter::ANY.placement_in(&product(&format!("p{}", self.random.random_range(0..9))));
+        let looked_for =
+            Filter::ANY.placement_in(&product(&format!("p{}", self.random.random_range(0..9))));
         table.report(&id, &looked_for).await.unwrap();
     }
 
-    /// Asserts that an export holds each comment in the state that was acknowledged last before `holds`, or a later one.
+    /// Asserts that an export holds each comment in the state that was acknowledged last before
+    /// `holds`, or a later one.
     fn assert_holds(&self, lines: &str, holds: Timestamp) {
         let ids = field(lines, "id");
-        let exported: BTreeMap<&str, &str> = ids.iter().map(String::as_str).zip(lines.lines()).collect();
+        let exported: BTreeMap<&str, &str> =
+            ids.iter().map(String::as_str).zip(lines.lines()).collect();
         assert_eq!(exported.len(), ids.len(), "a comment is there twice");
         for (id, history) in &self.histories {
             let known = history.iter().rposition(|(at, _)| *at < holds);
-            let possible = history.iter().skip(known.unwrap_or(0)).map(|(_, line)| line.as_deref());
+            let possible = history
+                .iter()
+                .skip(known.unwrap_or(0))
+                .map(|(_, line)| line.as_deref());
             let found = exported.get(id.as_str()).copied();
             let is_unborn = known.is_none() && found.is_none();
             assert!(
@@ -72,24 +91,37 @@ impl Writer<'_> {
 }
 
 fn holds(stderr: &str) -> Timestamp {
-    let line = stderr.lines().find(|line| line.contains("every change acknowledged before ")).unwrap();
+    let line = stderr
+        .lines()
+        .find(|line| line.contains("every change acknowledged before "))
+        .unwrap();
     let (_, instant) = line.split_once("acknowledged before ").unwrap();
     Timestamp::parse(instant.split(' ').next().unwrap()).unwrap()
 }
 
 #[tokio::test]
 async fn no_acknowledged_change_is_lost_and_no_comment_doubled_while_writes_go_on() {
-    for (seed, kind) in [gate::PAGES, gate::PRIMARIES, gate::JOURNAL, gate::PAGES].into_iter().enumerate() {
+    for (seed, kind) in [gate::PAGES, gate::PRIMARIES, gate::JOURNAL, gate::PAGES]
+        .into_iter()
+        .enumerate()
+    {
         let exporter = Exporter::start().await;
         let random = StdRng::seed_from_u64(seed as u64);
-        let mut writer = Writer { exporter: &exporter, random, histories: BTreeMap::new() };
+        let mut writer = Writer {
+            exporter: &exporter,
+            random,
+            histories: BTreeMap::new(),
+        };
         for _ in 0..250 {
             writer.write().await;
         }
         let began = now();
-        // The export stands still at one place while comments change, and then continues while they change.
+        // The export stands still at one place while comments change, and then continues while they
+        // change.
         let gate = Gate::holding(&exporter.stores.engine_url(), kind, 4).await;
-        let program = exporter.start_export(&gate.url, &exporter.file(), &[]).await;
+        let program = exporter
+            .start_export(&gate.url, &exporter.file(), &[])
+            .await;
         gate.wait_until_holding("a call of the export").await;
         for _ in 0..150 {
             writer.write().await;

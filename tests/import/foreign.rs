@@ -20,7 +20,14 @@ use crate::fixture::{
 
 async fn import(stores: &Stores, path: &Path, options: &[&str]) -> Ended {
     let (name, url) = (stores.table.name(), stores.engine_url());
-    let place = ["import", path.to_str().unwrap(), "--table", name, "--dynamodb-url", &url];
+    let place = [
+        "import",
+        path.to_str().unwrap(),
+        "--table",
+        name,
+        "--dynamodb-url",
+        &url,
+    ];
     pagemark::run(&[&place, options].concat()).await
 }
 
@@ -50,8 +57,10 @@ const FOREIGN: [&str; 4] = [
 
 /// A table whose columns have a separator between them.
 fn separated(comments: &[NewComment], separator: u8) -> Vec<u8> {
-    let mut table =
-        csv::WriterBuilder::new().delimiter(separator).terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+    let mut table = csv::WriterBuilder::new()
+        .delimiter(separator)
+        .terminator(csv::Terminator::CRLF)
+        .from_writer(Vec::new());
     for (at, comment) in comments.iter().enumerate() {
         let mut row = foreign(comment);
         row.insert("user.name".to_owned(), comment.text.author.clone().into());
@@ -59,15 +68,26 @@ fn separated(comments: &[NewComment], separator: u8) -> Vec<u8> {
         if at == 0 {
             table.write_record(row.keys()).unwrap();
         }
-        let cell = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let cell = |value: &Value| {
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned)
+        };
         table
-            .write_record(row.values().map(|value| if value.is_null() { String::new() } else { cell(value) }))
+            .write_record(row.values().map(|value| {
+                if value.is_null() {
+                    String::new()
+                } else {
+                    cell(value)
+                }
+            }))
             .unwrap();
     }
     table.into_inner().unwrap()
 }
 
-/// Imports into a new table of the same engine. Returns the outcome, and then the export of the table.
+/// Imports into a new table of the same engine. Returns the outcome, and then the export of the
+/// table.
 async fn imported_anew(stores: &Stores, folder: &TempDir, source: &[&str]) -> (Ended, String) {
     let (url, name) = (stores.engine_url(), unique_name("new"));
     let table = Table::connect(&TableConfig::new(name.clone(), Some(url.clone()))).await;
@@ -89,28 +109,55 @@ async fn every_format_ends_in_the_same_export() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
     let mut comments = reviews::reviews(200);
-    for (comment, status) in comments.iter_mut().step_by(7).zip(Status::UNPUBLISHED.into_iter().cycle()) {
+    for (comment, status) in comments
+        .iter_mut()
+        .step_by(7)
+        .zip(Status::UNPUBLISHED.into_iter().cycle())
+    {
         comment.status = Some(status);
     }
     let count = HumanCount(u64::try_from(comments.len()).unwrap());
-    let file = |name: &str, content: Vec<u8>| write(&folder, name, content).to_str().unwrap().to_owned();
+    let file =
+        |name: &str, content: Vec<u8>| write(&folder, name, content).to_str().unwrap().to_owned();
     let own = file("own.jsonl", lines(&comments).into());
     let (ended, expected) = imported_anew(&stores, &folder, &[&own]).await;
-    assert!(ended.stdout.contains(&format!("own.jsonl: {count} new")), "{ended:?}");
+    assert!(
+        ended.stdout.contains(&format!("own.jsonl: {count} new")),
+        "{ended:?}"
+    );
     assert_eq!(expected.lines().count(), comments.len());
-    let foreign_lines: String =
-        comments.iter().map(|comment| Value::from(foreign(comment)).to_string() + "\n").collect();
+    let foreign_lines: String = comments
+        .iter()
+        .map(|comment| Value::from(foreign(comment)).to_string() + "\n")
+        .collect();
     for (path, format) in [
         (file("foreign.jsonl", foreign_lines.into()), "json-lines"),
-        (file("foreign.csv.gz", gzip(&separated(&comments, b','))), "csv"),
-        (file("foreign.txt", separated(&comments, b';')), "semicolons"),
+        (
+            file("foreign.csv.gz", gzip(&separated(&comments, b','))),
+            "csv",
+        ),
+        (
+            file("foreign.txt", separated(&comments, b';')),
+            "semicolons",
+        ),
         (file("foreign.tsv", separated(&comments, b'\t')), "tsv"),
     ] {
-        let (ended, found) =
-            imported_anew(&stores, &folder, &[&[path.as_str(), "--format", format], &FOREIGN[..]].concat()).await;
-        assert!(ended.stdout.contains(&format!(": {count} new, 0 unchanged, 0 differ")), "{ended:?}");
+        let (ended, found) = imported_anew(
+            &stores,
+            &folder,
+            &[&[path.as_str(), "--format", format], &FOREIGN[..]].concat(),
+        )
+        .await;
+        assert!(
+            ended
+                .stdout
+                .contains(&format!(": {count} new, 0 unchanged, 0 differ")),
+            "{ended:?}"
+        );
         // Only a table names its columns before its rows.
-        let says = ended.stderr.contains("left out, because no field takes them: helpful");
+        let says = ended
+            .stderr
+            .contains("left out, because no field takes them: helpful");
         assert_eq!(says, format != "json-lines", "{ended:?}");
         assert!(found == expected, "{format} ends in another export");
     }
@@ -130,9 +177,17 @@ async fn a_dry_run_writes_nothing_and_says_what_an_import_would_do() {
     changed[1]["created_at"] = "2001-01-01T00:00:00Z".into();
     let content: String = changed.iter().map(|line| format!("{line}\n")).collect();
     let path = write(&folder, "changed.jsonl", content);
-    let ended = import(&stores, &path, &["--dry-run", "--update"]).await.expect(1);
-    let found = format!("an import would find {} new, 3 unchanged, 1 updated, 0 differ", comments.len() - 5);
-    assert!(ended.stdout.contains(&found) && ended.stdout.contains("1 bad"), "{ended:?}");
+    let ended = import(&stores, &path, &["--dry-run", "--update"])
+        .await
+        .expect(1);
+    let found = format!(
+        "an import would find {} new, 3 unchanged, 1 updated, 0 differ",
+        comments.len() - 5
+    );
+    assert!(
+        ended.stdout.contains(&found) && ended.stdout.contains("1 bad"),
+        "{ended:?}"
+    );
     assert_eq!(all_items(&stores).await, items);
     stores.finish().await;
 }
@@ -145,22 +200,71 @@ async fn rejected_rows_are_corrected_and_imported_from_their_file() {
     // One row has a rating that is none, another the id of a comment of another product.
     let mut rows: Vec<Map<String, Value>> = comments.iter().map(foreign).collect();
     rows[2].insert("score".to_owned(), 101.into());
-    let other = NewComment { product: model::ProductId::parse("another/product").unwrap(), ..comments[4].clone() };
-    import(&stores, &write(&folder, "other.jsonl", lines(&[other])), &[]).await.expect(0);
-    let content: String = rows.into_iter().map(|row| Value::from(row).to_string() + "\n").collect();
-    let (path, rejects) = (write(&folder, "foreign.jsonl", content), folder.path().join("rejects.jsonl"));
+    let other = NewComment {
+        product: model::ProductId::parse("another/product").unwrap(),
+        ..comments[4].clone()
+    };
+    import(
+        &stores,
+        &write(&folder, "other.jsonl", lines(&[other])),
+        &[],
+    )
+    .await
+    .expect(0);
+    let content: String = rows
+        .into_iter()
+        .map(|row| Value::from(row).to_string() + "\n")
+        .collect();
+    let (path, rejects) = (
+        write(&folder, "foreign.jsonl", content),
+        folder.path().join("rejects.jsonl"),
+    );
     let options = [&FOREIGN[..], &["--rejects", rejects.to_str().unwrap()]].concat();
     import(&stores, &path, &options).await.expect(1);
-    let rejected: Vec<Value> =
-        std::fs::read_to_string(&rejects).unwrap().lines().map(|line| line.parse().unwrap()).collect();
-    assert_eq!(rejected.iter().map(|line| &line["line"]).collect::<Vec<_>>(), [3, 5], "{rejected:?}");
-    assert!(rejected[0]["reason"].as_str().unwrap().contains("101 is not a rating"), "{rejected:?}");
-    assert!(rejected[1]["reason"].as_str().unwrap().contains("is in use"), "{rejected:?}");
-    let mut corrected: Vec<Value> = rejected.into_iter().map(|mut line| line["row"].take()).collect();
+    let rejected: Vec<Value> = std::fs::read_to_string(&rejects)
+        .unwrap()
+        .lines()
+        .map(|line| line.parse().unwrap())
+        .collect();
+    assert_eq!(
+        rejected
+            .iter()
+            .map(|line| &line["line"])
+            .collect::<Vec<_>>(),
+        [3, 5],
+        "{rejected:?}"
+    );
+    assert!(
+        rejected[0]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("101 is not a rating"),
+        "{rejected:?}"
+    );
+    assert!(
+        rejected[1]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("is in use"),
+        "{rejected:?}"
+    );
+    let mut corrected: Vec<Value> = rejected
+        .into_iter()
+        .map(|mut line| line["row"].take())
+        .collect();
     corrected[0]["score"] = foreign(&comments[2])["score"].clone();
     corrected[1]["number"] = "another-id".into();
-    let content: String = corrected.into_iter().map(|row| format!("{row}\n")).collect();
-    let ended = import(&stores, &write(&folder, "corrected.jsonl", content), &FOREIGN).await.expect(0);
+    let content: String = corrected
+        .into_iter()
+        .map(|row| format!("{row}\n"))
+        .collect();
+    let ended = import(
+        &stores,
+        &write(&folder, "corrected.jsonl", content),
+        &FOREIGN,
+    )
+    .await
+    .expect(0);
     assert!(ended.stdout.contains("corrected.jsonl: 2 new"), "{ended:?}");
     stores.finish().await;
 }

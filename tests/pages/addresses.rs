@@ -5,19 +5,35 @@ use hyper::Method;
 use super::{SITE, comment, html::Page, site_settings, start, three_pages};
 use crate::fixture::http::{Answer, Http};
 
-/// Asserts that an address redirects to another for each method, and that the other does not redirect.
+/// Asserts that an address redirects to another for each method, and that the other does not
+/// redirect.
 pub(super) async fn assert_moved(http: &Http, from: &str, to: &str) {
     for method in [Method::GET, Method::HEAD] {
         let answer = http.send(method, from, &[], b"").await;
-        assert_eq!((answer.status, answer.header("location")), (301, Some(to)), "{answer:?}");
+        assert_eq!(
+            (answer.status, answer.header("location")),
+            (301, Some(to)),
+            "{answer:?}"
+        );
         assert_eq!(answer.body, "");
     }
-    assert_eq!(Page::get(http, to, 200).await.canonical(), Some(format!("{SITE}{to}")));
+    assert_eq!(
+        Page::get(http, to, 200).await.canonical(),
+        Some(format!("{SITE}{to}"))
+    );
 }
 
 pub(super) fn assert_leads_to(answer: &Answer, to: &str) {
-    assert_eq!((answer.status, answer.header("location")), (302, Some(to)), "{answer:?}");
-    assert_eq!(answer.header("cache-control"), Some("no-store"), "{answer:?}");
+    assert_eq!(
+        (answer.status, answer.header("location")),
+        (302, Some(to)),
+        "{answer:?}"
+    );
+    assert_eq!(
+        answer.header("cache-control"),
+        Some("no-store"),
+        "{answer:?}"
+    );
 }
 
 #[tokio::test]
@@ -27,18 +43,55 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
     let running = start(site_settings(), &comments).await;
     let http = &running.http;
     for (to, others) in [
-        ("", vec!["/", "/~", "/~/~", "/~?utm_source=x", "/~/1.2.3.4.5/", "?order=newest"]),
-        ("?page=1", vec!["/?page=1", "?page=1&order=newest", "/~?utm_source=x&page=1&fbclid=y"]),
-        ("?page=1", vec!["/%7E/%7e?page=1", "?page=01", "?page=+1", "?page=%2B1", "?pag%65=1"]),
-        ("/en", vec!["/EN", "/en/~", "/en/", "/eng", "/e%6e/", "/en/5.4.3.2.1"]),
+        (
+            "",
+            vec![
+                "/",
+                "/~",
+                "/~/~",
+                "/~?utm_source=x",
+                "/~/1.2.3.4.5/",
+                "?order=newest",
+            ],
+        ),
+        (
+            "?page=1",
+            vec![
+                "/?page=1",
+                "?page=1&order=newest",
+                "/~?utm_source=x&page=1&fbclid=y",
+            ],
+        ),
+        (
+            "?page=1",
+            vec![
+                "/%7E/%7e?page=1",
+                "?page=01",
+                "?page=+1",
+                "?page=%2B1",
+                "?pag%65=1",
+            ],
+        ),
+        (
+            "/en",
+            vec!["/EN", "/en/~", "/en/", "/eng", "/e%6e/", "/en/5.4.3.2.1"],
+        ),
         ("/pt-BR", vec!["/pt-br"]),
         ("/~/1.5", vec!["/~/5.1", "/~/1.1.5"]),
         ("?order=oldest&page=2", vec!["?page=2&order=oldest"]),
         ("?order=oldest", vec!["?order=oldest&page=1"]),
-        ("/en?order=oldest", vec!["/en/~?utm_source=x&order=%6Fldest"]),
+        (
+            "/en?order=oldest",
+            vec!["/en/~?utm_source=x&order=%6Fldest"],
+        ),
     ] {
         for from in others {
-            assert_moved(http, &format!("/product/p/comments{from}"), &format!("/product/p/comments{to}")).await;
+            assert_moved(
+                http,
+                &format!("/product/p/comments{from}"),
+                &format!("/product/p/comments{to}"),
+            )
+            .await;
         }
     }
     running.finish().await;
@@ -48,36 +101,75 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
 async fn other_parameters_are_ignored_and_invalid_ones_are_refused() {
     let running = start(site_settings(), &three_pages("p")).await;
     let http = &running.http;
-    for query in ["?utm_source=newsletter&page=1", "?page=1&x", "?page=1&orders=7&rating=1&&=", "?%FF=%FF&page=1"] {
+    for query in [
+        "?utm_source=newsletter&page=1",
+        "?page=1&x",
+        "?page=1&orders=7&rating=1&&=",
+        "?%FF=%FF&page=1",
+    ] {
         let page = Page::get(http, &format!("/product/p/comments{query}"), 200).await;
-        assert_eq!(page.canonical().unwrap(), format!("{SITE}/product/p/comments?page=1"), "{query}");
+        assert_eq!(
+            page.canonical().unwrap(),
+            format!("{SITE}/product/p/comments?page=1"),
+            "{query}"
+        );
         assert_eq!(page.all("article").len(), 20);
     }
     for (named, targets) in [
         ("rating", vec!["/~/6", "/~/5.", "/~/4-5"]),
         ("language", vec!["/e", "/%FF"]),
-        ("page", vec!["?page=0", "?page=x", "?page=", "?page=2&page=2", "?page=99999999999999999999"]),
+        (
+            "page",
+            vec![
+                "?page=0",
+                "?page=x",
+                "?page=",
+                "?page=2&page=2",
+                "?page=99999999999999999999",
+            ],
+        ),
         ("order", vec!["?order=latest", "?order=oldest&order=oldest"]),
     ] {
         for target in targets {
             let page = Page::get(http, &format!("/product/p/comments{target}"), 400).await;
-            assert!(page.text("main").contains(&format!("{named}: ")), "{}", page.answer.body);
+            assert!(
+                page.text("main").contains(&format!("{named}: ")),
+                "{}",
+                page.answer.body
+            );
             assert_eq!(page.robots(), "noindex,follow");
         }
     }
-    for target in ["/product/p", "/product/p/comments/en/5/1", "/product/p/comments//5", "/product//comments"] {
-        assert_eq!(Page::get(http, target, 404).await.robots(), "noindex,follow");
+    for target in [
+        "/product/p",
+        "/product/p/comments/en/5/1",
+        "/product/p/comments//5",
+        "/product//comments",
+    ] {
+        assert_eq!(
+            Page::get(http, target, 404).await.robots(),
+            "noindex,follow"
+        );
     }
     running.finish().await;
 }
 
 const PAST_THE_END: [(&str, &str); 6] = [
     ("/product/p/comments?page=3", "/product/p/comments"),
-    ("/product/p/comments?page=1000000000000", "/product/p/comments"),
+    (
+        "/product/p/comments?page=1000000000000",
+        "/product/p/comments",
+    ),
     ("/product/p/comments/en?page=2", "/product/p/comments/en"),
     ("/product/q/comments?page=2", "/product/q/comments"),
-    ("/product/p/comments?order=oldest&page=4", "/product/p/comments?order=oldest&page=3"),
-    ("/product/p/comments/~/1?order=oldest&page=2", "/product/p/comments/~/1?order=oldest"),
+    (
+        "/product/p/comments?order=oldest&page=4",
+        "/product/p/comments?order=oldest&page=3",
+    ),
+    (
+        "/product/p/comments/~/1?order=oldest&page=2",
+        "/product/p/comments/~/1?order=oldest",
+    ),
 ];
 
 #[tokio::test]
@@ -86,7 +178,10 @@ async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
     let http = &running.http;
     for (target, _) in PAST_THE_END {
         let page = Page::get(http, target, 404).await;
-        assert_eq!((page.robots().as_str(), page.canonical()), ("noindex,follow", None));
+        assert_eq!(
+            (page.robots().as_str(), page.canonical()),
+            ("noindex,follow", None)
+        );
         for link in page.links("main a") {
             assert_eq!(http.get(link).await.status, 200, "{target}: {link}");
         }
@@ -95,7 +190,12 @@ async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
     let page = Page::get(http, &format!("{all}/en?page=9"), 404).await;
     assert_eq!(page.links("main a"), ["/product/p/comments/en", all, "/"]);
     let page = Page::get(http, &format!("{all}/en?order=oldest&page=9"), 404).await;
-    let expected = ["/en?order=oldest&page=2", "/en?order=oldest", "?order=oldest"].map(|to| format!("{all}{to}"));
+    let expected = [
+        "/en?order=oldest&page=2",
+        "/en?order=oldest",
+        "?order=oldest",
+    ]
+    .map(|to| format!("{all}{to}"));
     assert_eq!(page.links("main a")[..3], expected);
     running.finish().await;
 }

@@ -1,4 +1,5 @@
-//! The pages in a real browser: phone and desktop, light and dark, without JavaScript, and with only a keyboard.
+//! The pages in a real browser: phone and desktop, light and dark, without JavaScript, and with
+//! only a keyboard.
 
 use api::InterfaceLanguage;
 use serde_json::{Value, json};
@@ -14,7 +15,10 @@ use crate::fixture::{
 };
 
 const RIGHT_TO_LEFT: [(&str, &str); 4] = [
-    ("he", "iPhone 15 מצוין, קניתי אותו ב-Amazon!\nשורה שנייה (עם סוגריים)."),
+    (
+        "he",
+        "iPhone 15 מצוין, קניתי אותו ב-Amazon!\nשורה שנייה (עם סוגריים).",
+    ),
     ("ar", "منتج رائع، أنصح به. السعر 120$ فقط"),
     ("fa", "کیفیت خوب است؛ USB-C دارد"),
     ("yi", "אַ גוטער פּראָדוקט"),
@@ -23,50 +27,103 @@ const RIGHT_TO_LEFT: [(&str, &str); 4] = [
 fn comments() -> Vec<NewComment> {
     let mut comments = three_pages("a/b");
     // 600 comments in 12 languages: enough for a page bar with gaps, and for languages on demand.
-    let languages = ["en", "de", "fr", "es", "pt-BR", "he", "ja", "ko", "ar", "hi", "zh-Hant", "it"];
+    let languages = [
+        "en", "de", "fr", "es", "pt-BR", "he", "ja", "ko", "ar", "hi", "zh-Hant", "it",
+    ];
     for number in 0..600 {
         let at = usize::try_from(number).unwrap();
-        let language = languages[if at % 2 == 0 { 0 } else { (at / 2) % languages.len() }];
-        comments.push(comment("espresso machine", language, at as u64 % 5 + 1, number));
+        let language = languages[if at % 2 == 0 {
+            0
+        } else {
+            (at / 2) % languages.len()
+        }];
+        comments.push(comment(
+            "espresso machine",
+            language,
+            at as u64 % 5 + 1,
+            number,
+        ));
     }
     // Enough products for a list of three pages.
-    comments.extend(
-        (0..45).map(|number| comment(&format!("product {number}"), "en", number as u64 % 5 + 1, 1_000 + number)),
-    );
+    comments.extend((0..45).map(|number| {
+        comment(
+            &format!("product {number}"),
+            "en",
+            number as u64 % 5 + 1,
+            1_000 + number,
+        )
+    }));
     for (number, (language, body)) in (0..).zip(RIGHT_TO_LEFT) {
         let title = body.lines().next().unwrap();
-        comments.push(with_text(comment("right to left", language, 4, number), title, body, "דנה (Dana)"));
+        comments.push(with_text(
+            comment("right to left", language, 4, number),
+            title,
+            body,
+            "דנה (Dana)",
+        ));
     }
-    let words = ["x".repeat(3_000), "long ".repeat(300), "https://example.com/".to_owned() + &"path/".repeat(100)];
-    let tall = [format!("a{}b", "\n".repeat(9_997)), "a\n".repeat(5_000), "の".repeat(10_000)];
-    let texts = HOSTILE.map(str::to_owned).into_iter().chain(words).chain(tall);
+    let words = [
+        "x".repeat(3_000),
+        "long ".repeat(300),
+        "https://example.com/".to_owned() + &"path/".repeat(100),
+    ];
+    let tall = [
+        format!("a{}b", "\n".repeat(9_997)),
+        "a\n".repeat(5_000),
+        "の".repeat(10_000),
+    ];
+    let texts = HOSTILE
+        .map(str::to_owned)
+        .into_iter()
+        .chain(words)
+        .chain(tall);
     for (number, text) in (100..).zip(texts) {
         let short: String = text.chars().filter(|c| *c != '\n').take(100).collect();
-        comments.push(with_text(comment(HOSTILE[0], "en", 1, number), &short, &text, &short));
+        comments.push(with_text(
+            comment(HOSTILE[0], "en", 1, number),
+            &short,
+            &text,
+            &short,
+        ));
     }
     comments
 }
 
-/// Comments on a product, 30 in each of three languages. The checker guesses a page's language by its words.
+/// Comments on a product, 30 in each of three languages. The checker guesses a page's language by
+/// its words.
 fn in_their_languages() -> Vec<NewComment> {
     let of = [
-        ("he", "מכונה מצוינת", "המכונה מכינה קפה טעים מאוד בכל בוקר, והניקוי שלה פשוט ומהיר."),
+        (
+            "he",
+            "מכונה מצוינת",
+            "המכונה מכינה קפה טעים מאוד בכל בוקר, והניקוי שלה פשוט ומהיר.",
+        ),
         (
             "de",
             "Sehr zufrieden",
             "Diese Maschine macht jeden Morgen ausgezeichneten Kaffee und ist leicht zu reinigen.",
         ),
-        ("ja", "とても満足です", "毎朝おいしいコーヒーが飲めます。掃除も簡単で、家族みんなで使っています。"),
+        (
+            "ja",
+            "とても満足です",
+            "毎朝おいしいコーヒーが飲めます。掃除も簡単で、家族みんなで使っています。",
+        ),
     ];
     let comments = (0..90).map(|number| {
         let (language, title, body) = of[usize::try_from(number).unwrap() % of.len()];
         let rating = u64::try_from(number % 5).unwrap() + 1;
-        with_text(comment("espresso machine", language, rating, number), title, body, "דנה (Dana)")
+        with_text(
+            comment("espresso machine", language, rating, number),
+            title,
+            body,
+            "דנה (Dana)",
+        )
     });
     comments.collect()
 }
 
-/// A page to check: its name, its address, its status, and whether its structured data describes a product.
+/// A page to check: its name, its address, its status, and whether its structured data describes a
+/// product.
 fn page(name: &str, path: String, status: u16, product: bool) -> Value {
     json!({ "name": name, "path": path, "status": status, "product": product, "rtl": name == "right-to-left" })
 }
@@ -81,22 +138,37 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let running = start(settings_at(&redis), &comments()).await;
     let base = running.stack.api_url().unwrap();
     // Search engines require a name, which only a record says.
-    let record = json!({ "image": format!("{base}/static/icon.svg"), "url": "https://shop.example/" });
+    let record =
+        json!({ "image": format!("{base}/static/icon.svg"), "url": "https://shop.example/" });
     for product in ["espresso machine", "right to left", HOSTILE[0]] {
-        names::put(&running, product, &json!({ "name": product, "image": record["image"], "url": record["url"] }))
-            .await;
+        names::put(
+            &running,
+            product,
+            &json!({ "name": product, "image": record["image"], "url": record["url"] }),
+        )
+        .await;
     }
     let many = page_path("espresso machine");
     let pages = vec![
         page("first", many.clone(), 200, true),
         page("middle", format!("{many}?page=15"), 200, true),
         page("filtered", format!("{many}/en/1.5?page=2"), 200, true),
-        page("oldest-first", format!("{many}/en?order=oldest&page=2"), 200, true),
+        page(
+            "oldest-first",
+            format!("{many}/en?order=oldest&page=2"),
+            200,
+            true,
+        ),
         page("rare-language", format!("{many}/hi"), 200, true),
         page("right-to-left", page_path("right to left"), 200, true),
         page("hostile", page_path(HOSTILE[0]), 200, true),
         page("empty", page_path("nobody"), 404, false),
-        page("no-match", format!("{}/he/5", page_path("right to left")), 404, false),
+        page(
+            "no-match",
+            format!("{}/he/5", page_path("right to left")),
+            404,
+            false,
+        ),
         page("past-the-end", format!("{many}/en?page=999"), 404, false),
         page("bad-address", format!("{many}/e"), 400, false),
         page("start", "/".to_owned(), 200, false),
@@ -107,12 +179,20 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     redis.server.kill().await;
     let pages = vec![
         page("degraded", many.clone(), 200, true),
-        page("degraded-oldest-first", format!("{many}?order=oldest"), 200, true),
+        page(
+            "degraded-oldest-first",
+            format!("{many}?order=oldest"),
+            200,
+            true,
+        ),
         page("unavailable", format!("{many}/en?page=2"), 503, false),
     ];
     look(&base, pages).await;
     redis.server.restart().await;
-    running.http.wait_for_200(&format!("{many}/en?page=2")).await;
+    running
+        .http
+        .wait_for_200(&format!("{many}/en?page=2"))
+        .await;
     running.finish().await;
 }
 
@@ -122,7 +202,12 @@ async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
     settings.api.site.interface_language = InterfaceLanguage::He;
     settings.api.site.interface_by_filter = true;
     let running = start(settings, &in_their_languages()).await;
-    names::put(&running, "espresso machine", &json!({ "name": "Espresso machine" })).await;
+    names::put(
+        &running,
+        "espresso machine",
+        &json!({ "name": "Espresso machine" }),
+    )
+    .await;
     let many = page_path("espresso machine");
     let pages = vec![
         page("hebrew", many.clone(), 200, true),
@@ -149,7 +234,8 @@ async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
 async fn the_histogram_and_comments_are_in_the_first_view_and_turning_leads_to_comments() {
     let running = start(settings(), &comments()).await;
     let many = page_path("espresso machine");
-    let pages = ["", "?page=15", "/en/1.5?page=2", "?order=oldest&page=3"].map(|rest| format!("{many}{rest}"));
+    let pages = ["", "?page=15", "/en/1.5?page=2", "?order=oldest&page=3"]
+        .map(|rest| format!("{many}{rest}"));
     let input = json!({ "base": running.stack.api_url().unwrap(), "pages": pages });
     println!("{}", browser::run("phone.mjs", input).await);
     running.finish().await;
@@ -158,7 +244,10 @@ async fn the_histogram_and_comments_are_in_the_first_view_and_turning_leads_to_c
 #[tokio::test]
 async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
     let running = start(settings(), &comments()).await;
-    let (base, product) = (running.stack.api_url().unwrap(), page_path("espresso machine"));
+    let (base, product) = (
+        running.stack.api_url().unwrap(),
+        page_path("espresso machine"),
+    );
     let style = block("docs/pages.md", "css", "pagemark-comments {");
     let input = json!({ "base": base, "product": product, "style": style });
     browser::run("component.mjs", input).await;
@@ -174,7 +263,8 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     for dark in [false, true] {
         let input = json!({ "base": running.stack.api_url().unwrap(), "pages": [path], "categories": categories, "dark": dark });
         let printed = browser::run("lighthouse.mjs", input).await;
-        let report: Value = serde_json::from_str(printed.trim()).unwrap_or_else(|error| panic!("{error}: {printed}"));
+        let report: Value = serde_json::from_str(printed.trim())
+            .unwrap_or_else(|error| panic!("{error}: {printed}"));
         for category in categories {
             assert_eq!(report["scores"][category], 100, "{report:#}");
         }

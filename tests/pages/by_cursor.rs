@@ -1,4 +1,5 @@
-//! Pages that no number leads to: they are reached by cursor, and search engines may not index them.
+//! Pages that no number leads to: they are reached by cursor, and search engines may not index
+//! them.
 
 use super::{html::Page, site_settings, stable::shown, start, start_on_redis, three_pages};
 use crate::fixture::http::Http;
@@ -8,8 +9,8 @@ fn turn(page: &Page, direction: &str) -> Option<String> {
     Some(link.strip_suffix("#comments").unwrap().to_owned())
 }
 
-/// Follows the links in one direction. Each must lead by cursor to a page that says so. Returns the ids of the comments on
-/// these pages, and the address of the last one.
+/// Follows the links in one direction. Each must lead by cursor to a page that says so. Returns the
+/// ids of the comments on these pages, and the address of the last one.
 async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Option<String>) {
     let (mut ids, mut last) = (Vec::new(), None);
     let mut next = turn(from, direction);
@@ -17,8 +18,15 @@ async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Opti
         assert!(target.contains("cursor="), "{target}");
         let page = Page::get(http, &target, 200).await;
         assert_eq!(page.robots(), "noindex,follow", "{target}");
-        assert!(page.text("title").contains("continued") && page.text("main h2").starts_with("Comments"));
-        assert_eq!(page.all("#pages li a").len(), 1, "one link to the first page");
+        assert!(
+            page.text("title").contains("continued")
+                && page.text("main h2").starts_with("Comments")
+        );
+        assert_eq!(
+            page.all("#pages li a").len(),
+            1,
+            "one link to the first page"
+        );
         ids.extend(shown(&page));
         next = turn(&page, direction);
         last = Some(target);
@@ -35,12 +43,19 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
     let http = &running.http;
     redis.server.kill().await;
     let mut kept = None;
-    let listings: [(&str, Chosen); 3] = [("", |_| true), ("/en", |at| at % 3 != 0), ("?order=oldest", |_| true)];
+    let listings: [(&str, Chosen); 3] = [
+        ("", |_| true),
+        ("/en", |at| at % 3 != 0),
+        ("?order=oldest", |_| true),
+    ];
     for (filter, is_matching) in listings {
         let first = Page::get(http, &format!("/product/p/comments{filter}"), 200).await;
         assert_eq!(first.answer.header("cache-control"), Some("no-store"));
-        let mut expected: Vec<String> =
-            (0..45).rev().filter(|at| is_matching(*at)).map(|at| comments[at].id.to_string()).collect();
+        let mut expected: Vec<String> = (0..45)
+            .rev()
+            .filter(|at| is_matching(*at))
+            .map(|at| comments[at].id.to_string())
+            .collect();
         if filter.contains("oldest") {
             expected.reverse();
         }
@@ -53,10 +68,17 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
     }
     // The address still answers when numbers are back, and shows the numbered pages the way.
     redis.server.restart().await;
-    http.wait_for_200("/product/p/comments?order=oldest&page=2").await;
+    http.wait_for_200("/product/p/comments?order=oldest&page=2")
+        .await;
     let page = Page::get(http, &kept.unwrap(), 200).await;
-    assert_eq!((page.robots().as_str(), shown(&page).len()), ("noindex,follow", 20));
-    assert_eq!(page.links("#pages li a"), ["/product/p/comments?order=oldest#comments"]);
+    assert_eq!(
+        (page.robots().as_str(), shown(&page).len()),
+        ("noindex,follow", 20)
+    );
+    assert_eq!(
+        page.links("#pages li a"),
+        ["/product/p/comments?order=oldest#comments"]
+    );
     let first = Page::get(http, "/product/p/comments", 200).await;
     assert!(!turn(&first, "next").unwrap().contains("cursor"));
     running.finish().await;
@@ -66,7 +88,14 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
 async fn a_cursor_of_another_listing_is_refused_with_a_way_to_the_first_page() {
     let running = start(site_settings(), &three_pages("p")).await;
     let page = Page::get(&running.http, "/product/p/comments/en?cursor=AbC-_", 400).await;
-    assert!(page.text("main").contains("cursor: "), "{}", page.answer.body);
-    assert_eq!(page.links("main a"), ["/product/p/comments/en", "/product/p/comments", "/"]);
+    assert!(
+        page.text("main").contains("cursor: "),
+        "{}",
+        page.answer.body
+    );
+    assert_eq!(
+        page.links("main a"),
+        ["/product/p/comments/en", "/product/p/comments", "/"]
+    );
     running.finish().await;
 }

@@ -1,5 +1,5 @@
-//! A crawler follows the links of a whole site, as a search engine does: it finds the pages of the sitemap, no others that
-//! it may index, and on them every comment.
+//! A crawler follows the links of a whole site, as a search engine does: it finds the pages of the
+//! sitemap, no others that it may index, and on them every comment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,12 @@ fn comments() -> Vec<NewComment> {
     let alone = [comment("alone", "en", 2, 0)];
     let one_language = (0..50).map(|number| comment("one language", "ja", 4, number));
     let odd = three_pages("100% & <odd> \"product\"/☕");
-    data::generated_comments(count).into_iter().chain(alone).chain(one_language).chain(odd).collect()
+    data::generated_comments(count)
+        .into_iter()
+        .chain(alone)
+        .chain(one_language)
+        .chain(odd)
+        .collect()
 }
 
 struct Seen {
@@ -43,13 +48,22 @@ impl Seen {
             let href = link.attr("href").unwrap().split('#').next().unwrap();
             let is_followed = link.attr("rel").is_none_or(|rel| !rel.contains("nofollow"));
             if href.starts_with('/') {
-                let links = if is_followed { &mut followed } else { &mut others };
+                let links = if is_followed {
+                    &mut followed
+                } else {
+                    &mut others
+                };
                 links.push(href.to_owned());
             }
         }
         Self {
-            is_indexed: page.robots() == "index,follow" && page.canonical() == Some(format!("{SITE}{target}")),
-            newest: page.all("article time").iter().map(|time| time.attr("datetime").unwrap().to_owned()).max(),
+            is_indexed: page.robots() == "index,follow"
+                && page.canonical() == Some(format!("{SITE}{target}")),
+            newest: page
+                .all("article time")
+                .iter()
+                .map(|time| time.attr("datetime").unwrap().to_owned())
+                .max(),
             shown: shown(&page),
             followed,
             others,
@@ -63,7 +77,13 @@ async fn get(http: &Http, target: &str) -> (String, Answer) {
     if !matches!(answer.status, 301 | 302) {
         return (target.to_owned(), answer);
     }
-    let to = answer.header("location").unwrap().split('#').next().unwrap().to_owned();
+    let to = answer
+        .header("location")
+        .unwrap()
+        .split('#')
+        .next()
+        .unwrap()
+        .to_owned();
     let page = http.get(&to).await;
     assert_eq!(page.status, 200, "{target} leads to {to}");
     (to, page)
@@ -74,12 +94,19 @@ async fn crawl(http: &Http, from: impl IntoIterator<Item = String>) -> BTreeMap<
     let mut open: BTreeSet<String> = from.into_iter().collect();
     while !open.is_empty() {
         asked.extend(open.iter().cloned());
-        let found = stream::iter(&open).map(async |target| get(http, target).await).buffer_unordered(4);
+        let found = stream::iter(&open)
+            .map(async |target| get(http, target).await)
+            .buffer_unordered(4);
         let found: Vec<(String, Answer)> = found.collect().await;
         let mut next = BTreeSet::new();
         for (target, answer) in found {
             let page = Seen::of(answer, &target);
-            next.extend(page.followed.iter().filter(|link| !asked.contains(*link)).cloned());
+            next.extend(
+                page.followed
+                    .iter()
+                    .filter(|link| !asked.contains(*link))
+                    .cloned(),
+            );
             seen.insert(target, page);
         }
         open = next;
@@ -93,32 +120,55 @@ async fn a_crawler_finds_exactly_the_pages_of_the_sitemap_and_no_broken_link() {
     let running = start(site_settings(), &comments).await;
     let http = &running.http;
     let seen = crawl(http, ["/".to_owned()]).await;
-    let indexed: BTreeSet<&String> = seen.iter().filter(|(_, page)| page.is_indexed).map(|(path, _)| path).collect();
+    let indexed: BTreeSet<&String> = seen
+        .iter()
+        .filter(|(_, page)| page.is_indexed)
+        .map(|(path, _)| path)
+        .collect();
     let listed = sitemap::walk(http).await;
-    assert_eq!(listed.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(), indexed);
+    assert_eq!(
+        listed.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(),
+        indexed
+    );
     assert_eq!(listed.len(), indexed.len(), "none twice");
     for (path, lastmod) in &listed {
         if sitemap::is_list(path) {
             assert_eq!(*lastmod, None, "{path}");
             continue;
         }
-        assert!(lastmod.is_some() && *lastmod == seen[path].newest, "{path}: {lastmod:?}");
+        assert!(
+            lastmod.is_some() && *lastmod == seen[path].newest,
+            "{path}: {lastmod:?}"
+        );
     }
     // The pages of each listing show all of its comments, each once.
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for path in indexed.into_iter().filter(|path| !sitemap::is_list(path)) {
         let listing = path.split('?').next().unwrap().to_owned();
-        found.entry(listing).or_default().extend(seen[path].shown.iter().cloned());
+        found
+            .entry(listing)
+            .or_default()
+            .extend(seen[path].shown.iter().cloned());
     }
     found.values_mut().for_each(|ids| ids.sort_unstable());
     assert_eq!(found, sitemap::indexable_listings(&comments));
     // The other links lead to pages too. Of the many permalinks, some are tried.
     let others: BTreeSet<&String> = seen.values().flat_map(|page| &page.others).collect();
-    let (permalinks, others): (Vec<&String>, Vec<&String>) =
-        others.into_iter().partition(|link| link.starts_with("/comments/"));
-    let tried: Vec<&String> = others.into_iter().chain(permalinks.into_iter().step_by(20)).collect();
-    println!("{} pages, {} listings indexed; {} other links tried", seen.len(), found.len(), tried.len());
-    let answers = stream::iter(tried).map(async |target| (target, get(http, target).await.1.status));
+    let (permalinks, others): (Vec<&String>, Vec<&String>) = others
+        .into_iter()
+        .partition(|link| link.starts_with("/comments/"));
+    let tried: Vec<&String> = others
+        .into_iter()
+        .chain(permalinks.into_iter().step_by(20))
+        .collect();
+    println!(
+        "{} pages, {} listings indexed; {} other links tried",
+        seen.len(),
+        found.len(),
+        tried.len()
+    );
+    let answers =
+        stream::iter(tried).map(async |target| (target, get(http, target).await.1.status));
     for (target, status) in answers.buffer_unordered(4).collect::<Vec<_>>().await {
         assert_eq!(status, 200, "{target}");
     }

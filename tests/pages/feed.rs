@@ -3,7 +3,10 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use super::{SITE, comment, html::Page, site_settings, start, structured_data::HOSTILE, three_pages, with_text};
+use super::{
+    SITE, comment, html::Page, site_settings, start, structured_data::HOSTILE, three_pages,
+    with_text,
+};
 use crate::fixture::{program::run_tool, python};
 
 /// Prints what feedparser reads on standard input. A feed that is not well-formed is an error.
@@ -35,19 +38,31 @@ fn in_xml(text: &str) -> String {
 async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes_whatever_their_texts_are() {
     let mut comments = three_pages("a/b");
     let texts = HOSTILE.into_iter().chain(["\u{fffe}x\u{ffff}y]]>"]);
-    comments
-        .extend((50..).zip(texts).map(|(number, text)| with_text(comment("a/b", "en", 5, number), text, text, text)));
+    comments.extend(
+        (50..)
+            .zip(texts)
+            .map(|(number, text)| with_text(comment("a/b", "en", 5, number), text, text, text)),
+    );
     let mut running = start(site_settings(), &comments).await;
     let http = running.http.clone();
     let page = Page::get(&http, "/product/a%2Fb/comments/en/4.5", 200).await;
-    let path = page.attribute("head link[type='application/atom+xml']", "href").unwrap();
+    let path = page
+        .attribute("head link[type='application/atom+xml']", "href")
+        .unwrap();
     assert_eq!(path, "/product/a%2Fb/feed/en/4.5");
     let answer = http.get(&path).await;
-    assert_eq!(answer.header("content-type"), Some("application/atom+xml; charset=utf-8"));
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/atom+xml; charset=utf-8")
+    );
     assert_eq!(answer.header("x-robots-tag"), Some("noindex"));
     let feed = read(&answer.body).await;
-    let matching =
-        || comments.iter().rev().filter(|comment| comment.language.as_str() == "en" && comment.rating.get() >= 4);
+    let matching = || {
+        comments
+            .iter()
+            .rev()
+            .filter(|comment| comment.language.as_str() == "en" && comment.rating.get() >= 4)
+    };
     let url = |id: &str| format!("{SITE}/comments/{id}");
     let entries = feed["entries"].as_array().unwrap();
     assert_eq!(entries.len(), matching().count().min(20));
@@ -56,8 +71,16 @@ async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes_whatever
         for part in ["title", "author", "text"] {
             entry[part] = in_xml(entry[part].as_str().unwrap()).into();
         }
-        let title = comment.text.title.clone().unwrap_or_else(|| format!("{} out of 5", comment.rating));
-        let author = comment.text.author.clone().unwrap_or_else(|| "Anonymous".to_owned());
+        let title = comment
+            .text
+            .title
+            .clone()
+            .unwrap_or_else(|| format!("{} out of 5", comment.rating));
+        let author = comment
+            .text
+            .author
+            .clone()
+            .unwrap_or_else(|| "Anonymous".to_owned());
         let expected = json!({
             "title": in_xml(&title), "id": url(comment.id.as_str()), "link": url(comment.id.as_str()), "author": in_xml(&author),
             "published": comment.created_at, "updated": entry["updated"], "text": in_xml(&comment.text.body),
@@ -67,17 +90,26 @@ async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes_whatever
     }
     assert_eq!(feed["title"], "Comments on a/b, in English, rated 4 or 5");
     let own = format!("{SITE}{path}");
-    assert_eq!(feed["links"], json!({ "self": own, "alternate": format!("{SITE}/product/a%2Fb/comments/en/4.5") }));
+    assert_eq!(
+        feed["links"],
+        json!({ "self": own, "alternate": format!("{SITE}/product/a%2Fb/comments/en/4.5") })
+    );
     assert_eq!(feed["id"], json!(own));
 
     // An edit changes the tag and the time of its entry; nothing else does.
     let tag = answer.header("etag").unwrap().to_owned();
-    let again = http.send(Method::GET, &path, &[("if-none-match", &tag)], b"").await;
+    let again = http
+        .send(Method::GET, &path, &[("if-none-match", &tag)], b"")
+        .await;
     assert_eq!(again.status, 304);
     let edited = matching().nth(2).unwrap().id.clone();
-    http.patch(edited.as_str(), &json!({ "body": "Edited" })).await.expect(200);
+    http.patch(edited.as_str(), &json!({ "body": "Edited" }))
+        .await
+        .expect(200);
     running.settle().await;
-    let again = http.send(Method::GET, &path, &[("if-none-match", &tag)], b"").await;
+    let again = http
+        .send(Method::GET, &path, &[("if-none-match", &tag)], b"")
+        .await;
     assert_eq!(again.status, 200);
     let changed = read(&again.body).await;
     assert_eq!(changed["entries"][2]["text"], "Edited");

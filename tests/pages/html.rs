@@ -18,9 +18,18 @@ impl Page {
 
     pub(super) fn of(answer: Answer, status: u16) -> Self {
         assert_eq!(answer.status, status, "{answer:?}");
-        assert_eq!(answer.header("content-type"), Some("text/html; charset=utf-8"), "{answer:?}");
+        assert_eq!(
+            answer.header("content-type"),
+            Some("text/html; charset=utf-8"),
+            "{answer:?}"
+        );
         let document = Html::parse_document(&answer.body);
-        assert!(document.errors.is_empty(), "{}: {:?}", answer.request, document.errors);
+        assert!(
+            document.errors.is_empty(),
+            "{}: {:?}",
+            answer.request,
+            document.errors
+        );
         Self { answer, document }
     }
 
@@ -30,19 +39,30 @@ impl Page {
     }
 
     pub(super) fn links(&self, selector: &str) -> Vec<&str> {
-        self.all(selector).into_iter().map(|link| link.attr("href").unwrap()).collect()
+        self.all(selector)
+            .into_iter()
+            .map(|link| link.attr("href").unwrap())
+            .collect()
     }
 
     /// The only element that matches the selector.
     pub(super) fn one(&self, selector: &str) -> ElementRef<'_> {
         let found = self.all(selector);
-        found.into_iter().exactly_one().unwrap_or_else(|error| panic!("{}: {selector}: {error}", self.answer.request))
+        found
+            .into_iter()
+            .exactly_one()
+            .unwrap_or_else(|error| panic!("{}: {selector}: {error}", self.answer.request))
     }
 
     pub(super) fn attribute(&self, selector: &str, name: &str) -> Option<String> {
         let found = self.all(selector);
         assert!(found.len() < 2, "{selector}: {}", self.answer.body);
-        found.first().map(|element| element.attr(name).unwrap_or_else(|| panic!("{selector} has no {name}")).to_owned())
+        found.first().map(|element| {
+            element
+                .attr(name)
+                .unwrap_or_else(|| panic!("{selector} has no {name}"))
+                .to_owned()
+        })
     }
 
     /// The text of the selected element, with each run of white space as one space.
@@ -60,35 +80,54 @@ impl Page {
 
     pub(super) fn structured_data(&self) -> Option<Value> {
         let scripts = self.all("script");
-        let script = scripts.into_iter().at_most_one().unwrap_or_else(|_| panic!("several scripts"))?;
+        let script = scripts
+            .into_iter()
+            .at_most_one()
+            .unwrap_or_else(|_| panic!("several scripts"))?;
         assert_eq!(script.attr("type"), Some("application/ld+json"));
         Some(serde_json::from_str(&script.text().collect::<String>()).unwrap())
     }
 
     pub(super) fn link_header(&self) -> Vec<(String, String)> {
-        let Some(header) = self.answer.header("link") else { return Vec::new() };
+        let Some(header) = self.answer.header("link") else {
+            return Vec::new();
+        };
         let link = |link: &str| {
             let (target, rel) = link.split_once(">; rel=\"").unwrap();
-            (rel.trim_end_matches('"').to_owned(), target.trim_start_matches('<').to_owned())
+            (
+                rel.trim_end_matches('"').to_owned(),
+                target.trim_start_matches('<').to_owned(),
+            )
         };
         header.split(", ").map(link).collect()
     }
 }
 
 pub(super) fn text_of(element: ElementRef<'_>) -> String {
-    element.text().collect::<String>().split_whitespace().join(" ")
+    element
+        .text()
+        .collect::<String>()
+        .split_whitespace()
+        .join(" ")
 }
 
 pub(super) fn inside<'page>(element: ElementRef<'page>, selector: &str) -> Vec<ElementRef<'page>> {
-    element.select(&Selector::parse(selector).unwrap()).collect()
+    element
+        .select(&Selector::parse(selector).unwrap())
+        .collect()
 }
 
-/// Asserts where the bars at the top and the foot of a page lead: to the comments of the pages before and after it.
+/// Asserts where the bars at the top and the foot of a page lead: to the comments of the pages
+/// before and after it.
 pub(super) fn assert_turns(page: &Page, prev: Option<&str>, next: Option<&str>) {
     for bar in [".pages.head", "#pages"] {
         for (rel, path) in [("prev", prev), ("next", next)] {
             let expected = path.map(|path| format!("{path}#comments"));
-            assert_eq!(page.attribute(&format!("{bar} a[rel={rel}]"), "href"), expected, "{bar}");
+            assert_eq!(
+                page.attribute(&format!("{bar} a[rel={rel}]"), "href"),
+                expected,
+                "{bar}"
+            );
         }
     }
 }

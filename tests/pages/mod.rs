@@ -52,12 +52,23 @@ fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewCommen
 
 fn in_turn(product: &str, languages: &[&str], ratings: &[u64], count: usize) -> Vec<NewComment> {
     let languages = languages.iter().cycle();
-    let of = |(number, (language, rating)): (i64, (&&str, &u64))| comment(product, language, *rating, number);
-    (0..).zip(languages.zip(ratings.iter().cycle())).take(count).map(of).collect()
+    let of = |(number, (language, rating)): (i64, (&&str, &u64))| {
+        comment(product, language, *rating, number)
+    };
+    (0..)
+        .zip(languages.zip(ratings.iter().cycle()))
+        .take(count)
+        .map(of)
+        .collect()
 }
 
 fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> NewComment {
-    comment.text = CommentText::new(Some(title.to_owned()), body.to_owned(), Some(author.to_owned())).unwrap();
+    comment.text = CommentText::new(
+        Some(title.to_owned()),
+        body.to_owned(),
+        Some(author.to_owned()),
+    )
+    .unwrap();
     comment
 }
 
@@ -69,7 +80,10 @@ fn three_pages(product: &str) -> Vec<NewComment> {
 /// A site whose page index is in a Redis server of its own.
 async fn start_on_redis(comments: &[NewComment]) -> (OwnRedis, Running) {
     let redis = OwnRedis::start().await;
-    let settings = StackSettings { redis_url: Some(redis.server.url()), ..site_settings() };
+    let settings = StackSettings {
+        redis_url: Some(redis.server.url()),
+        ..site_settings()
+    };
     let running = start(settings, comments).await;
     (redis, running)
 }

@@ -7,7 +7,15 @@ use super::{SITE, html::Page, in_turn, site_settings, start};
 use crate::fixture::{http::product_path, stack::Running};
 
 pub(super) async fn put(running: &Running, product: &str, record: &Value) {
-    let answer = running.http.write(Method::PUT, &product_path(product), &[], record.to_string().as_bytes()).await;
+    let answer = running
+        .http
+        .write(
+            Method::PUT,
+            &product_path(product),
+            &[],
+            record.to_string().as_bytes(),
+        )
+        .await;
     assert!(matches!(answer.status, 200 | 201), "{answer:?}");
 }
 
@@ -24,9 +32,13 @@ fn product_data(page: &Page) -> Value {
 async fn a_page_says_what_the_record_of_its_product_says() {
     let running = start(site_settings(), &in_turn("p", &["en"], &[5], 45)).await;
     let url = format!("{SITE}/product/p/comments");
-    let bare = json!({ "@context": "https://schema.org", "@type": "Product", "@id": url, "url": url });
+    let bare =
+        json!({ "@context": "https://schema.org", "@type": "Product", "@id": url, "url": url });
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    assert_eq!((page.text("h1 bdi"), page.text("title")), ("p".to_owned(), "Comments on p".to_owned()));
+    assert_eq!(
+        (page.text("h1 bdi"), page.text("title")),
+        ("p".to_owned(), "Comments on p".to_owned())
+    );
     assert!(page.structured_data().is_none(), "nobody said a name");
 
     let shop = "https://shop.example/a?b=1&c=2";
@@ -39,21 +51,44 @@ async fn a_page_says_what_the_record_of_its_product_says() {
         let page = Page::get(&running.http, &format!("/product/p/comments{target}"), 200).await;
         assert_eq!(page.text("h1 bdi"), "קפה & <b>more</b>");
         assert_eq!(page.attribute("h1 bdi", "lang").as_deref(), Some("he"));
-        assert!(page.text("title").starts_with("Comments on קפה & <b>more</b>"), "{}", page.text("title"));
+        assert!(
+            page.text("title")
+                .starts_with("Comments on קפה & <b>more</b>"),
+            "{}",
+            page.text("title")
+        );
         assert_eq!(page.links("header.masthead a[href^=http]"), [shop]);
         let mut expected = bare.clone();
-        let more = [("name", &record["name"]), ("url", &record["url"]), ("image", &record["image"])];
-        let more = more.into_iter().chain([("gtin", &record["gtin"]), ("sku", &record["sku"])]);
+        let more = [
+            ("name", &record["name"]),
+            ("url", &record["url"]),
+            ("image", &record["image"]),
+        ];
+        let more = more
+            .into_iter()
+            .chain([("gtin", &record["gtin"]), ("sku", &record["sku"])]);
         more.for_each(|(name, value)| expected[name] = value.clone());
         expected["brand"] = json!({ "@type": "Brand", "name": "Ada" });
         assert_eq!(product_data(&page), expected);
         assert!(page.all("h1 b").is_empty());
-        assert_eq!(page.attribute("img", "src").as_deref(), record["image"].as_str());
+        assert_eq!(
+            page.attribute("img", "src").as_deref(),
+            record["image"].as_str()
+        );
         let policy = page.answer.header("content-security-policy").unwrap();
-        assert!(policy.contains("img-src 'self' https://shop.example;"), "{policy}");
+        assert!(
+            policy.contains("img-src 'self' https://shop.example;"),
+            "{policy}"
+        );
         let shared = |name: &str| page.attribute(&format!("meta[property='og:{name}']"), "content");
-        assert_eq!((shared("title"), shared("url")), (Some(page.text("title")), page.canonical()));
-        assert_eq!(shared("description"), page.attribute("meta[name=description]", "content"));
+        assert_eq!(
+            (shared("title"), shared("url")),
+            (Some(page.text("title")), page.canonical())
+        );
+        assert_eq!(
+            shared("description"),
+            page.attribute("meta[name=description]", "content")
+        );
         assert_eq!(shared("image").as_deref(), record["image"].as_str());
     }
     running.finish().await;
@@ -62,10 +97,21 @@ async fn a_page_says_what_the_record_of_its_product_says() {
 #[tokio::test]
 async fn a_known_product_without_comments_is_an_empty_page_that_is_not_indexed() {
     let running = start(site_settings(), &[]).await;
-    put(&running, "p", &json!({ "name": "Quiet", "url": "https://shop.example/quiet" })).await;
+    put(
+        &running,
+        "p",
+        &json!({ "name": "Quiet", "url": "https://shop.example/quiet" }),
+    )
+    .await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    assert_eq!((page.text("h1 bdi"), page.robots()), ("Quiet".to_owned(), "noindex,follow".to_owned()));
-    assert!(page.text(".notice").contains("Nobody has commented on this product yet."));
+    assert_eq!(
+        (page.text("h1 bdi"), page.robots()),
+        ("Quiet".to_owned(), "noindex,follow".to_owned())
+    );
+    assert!(
+        page.text(".notice")
+            .contains("Nobody has commented on this product yet.")
+    );
     assert!(page.structured_data().is_none());
     running.finish().await;
 }

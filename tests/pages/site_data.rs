@@ -21,38 +21,76 @@ fn with(number: i64, attributes: &serde_json::Value) -> NewComment {
 #[tokio::test]
 async fn a_verified_comment_has_a_badge_and_a_reply_is_escaped_and_folded() {
     let long = "again and again ".repeat(220);
-    let reply =
-        json!({ "text": "<script>alert(1)</script> & thanks", "author": "A & <b>", "at": "2024-02-29T12:00:00Z" });
+    let reply = json!({ "text": "<script>alert(1)</script> & thanks", "author": "A & <b>", "at": "2024-02-29T12:00:00Z" });
     let comments = [
         with(1, &json!({ "verified": true, "reply": reply })),
-        with(2, &json!({ "verified": "yes", "reply": "Thanks!", "other": "<b>secret</b>" })),
+        with(
+            2,
+            &json!({ "verified": "yes", "reply": "Thanks!", "other": "<b>secret</b>" }),
+        ),
         with(3, &json!({ "reply": { "text": long } })),
     ];
     let running = start(site_settings(), &comments).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
     // The newest comes first.
-    let [third, second, first] = page.all("article:not(.reply)")[..] else { panic!("{}", page.answer.body) };
-    assert_eq!(inside(first, ".verified").into_iter().map(text_of).collect::<Vec<_>>(), ["✓ Verified"]);
+    let [third, second, first] = page.all("article:not(.reply)")[..] else {
+        panic!("{}", page.answer.body)
+    };
+    assert_eq!(
+        inside(first, ".verified")
+            .into_iter()
+            .map(text_of)
+            .collect::<Vec<_>>(),
+        ["✓ Verified"]
+    );
     assert_eq!(text_of(inside(first, ".reply h4")[0]), "Reply of A & <b>");
-    assert_eq!(text_of(inside(first, ".reply .text")[0]), "<script>alert(1)</script> & thanks");
-    assert_eq!(inside(first, ".reply time")[0].attr("datetime"), Some("2024-02-29T12:00:00.000Z"));
-    assert!(inside(second, ".verified, .reply").is_empty(), "values of another form show nothing");
+    assert_eq!(
+        text_of(inside(first, ".reply .text")[0]),
+        "<script>alert(1)</script> & thanks"
+    );
+    assert_eq!(
+        inside(first, ".reply time")[0].attr("datetime"),
+        Some("2024-02-29T12:00:00.000Z")
+    );
+    assert!(
+        inside(second, ".verified, .reply").is_empty(),
+        "values of another form show nothing"
+    );
     assert_eq!(text_of(inside(third, ".reply h4")[0]), "Reply of the shop");
-    assert_eq!(inside(third, ".reply .text + details.rest:not([open])").len(), 1, "a long reply is folded");
+    assert_eq!(
+        inside(third, ".reply .text + details.rest:not([open])").len(),
+        1,
+        "a long reply is folded"
+    );
     let fragment = running.http.get("/fragment/product/p/comments").await;
     for html in [&page.answer.body, &fragment.body] {
-        assert!(html.contains("Verified") && html.contains("Reply of"), "{html}");
-        assert!(!html.contains("<script>alert") && !html.contains("secret"), "{html}");
+        assert!(
+            html.contains("Verified") && html.contains("Reply of"),
+            "{html}"
+        );
+        assert!(
+            !html.contains("<script>alert") && !html.contains("secret"),
+            "{html}"
+        );
     }
     // Without the shop's address, nothing links to it.
     assert!(page.all("[rel=author]").is_empty());
 
     let record = json!({ "name": "P", "url": "https://shop.example/p" }).to_string();
-    let put = running.http.write(Method::PUT, "/api/v1/products/p", &[], record.as_bytes()).await;
+    let put = running
+        .http
+        .write(Method::PUT, "/api/v1/products/p", &[], record.as_bytes())
+        .await;
     assert_eq!(put.status, 201, "{put:?}");
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    assert_eq!(page.links(".reply [rel=author]"), ["https://shop.example/p", "https://shop.example/p"]);
+    assert_eq!(
+        page.links(".reply [rel=author]"),
+        ["https://shop.example/p", "https://shop.example/p"]
+    );
     // Structured data holds the reviews alone.
-    assert_eq!(page.structured_data().unwrap()["review"], json!(shown_reviews(&page)));
+    assert_eq!(
+        page.structured_data().unwrap()["review"],
+        json!(shown_reviews(&page))
+    );
     running.finish().await;
 }

@@ -22,16 +22,33 @@ pub(super) fn is_list(path: &str) -> bool {
 
 async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> {
     let answer = http.get(path).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/xml; charset=utf-8")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/xml; charset=utf-8"))
+    );
     let document = roxmltree::Document::parse(&answer.body).unwrap();
     let namespace = "http://www.sitemaps.org/schemas/sitemap/0.9";
-    assert!(document.root_element().has_tag_name((namespace, root)), "{}", answer.body);
-    let entries = document.root_element().children().filter(roxmltree::Node::is_element);
+    assert!(
+        document.root_element().has_tag_name((namespace, root)),
+        "{}",
+        answer.body
+    );
+    let entries = document
+        .root_element()
+        .children()
+        .filter(roxmltree::Node::is_element);
     let read = |node: roxmltree::Node<'_, '_>| {
         assert!(node.has_tag_name((namespace, entry)));
-        let text = |name: &str| node.children().find(|child| child.has_tag_name((namespace, name)))?.text();
+        let text = |name: &str| {
+            node.children()
+                .find(|child| child.has_tag_name((namespace, name)))?
+                .text()
+        };
         let location = text("loc").unwrap();
-        let path = location.strip_prefix(SITE).unwrap_or_else(|| panic!("{location:?}")).to_owned();
+        let path = location
+            .strip_prefix(SITE)
+            .unwrap_or_else(|| panic!("{location:?}"))
+            .to_owned();
         (path, text("lastmod").map(str::to_owned))
     };
     entries.map(read).collect()
@@ -39,8 +56,18 @@ async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> 
 
 pub(super) async fn walk(http: &Http) -> Vec<Entry> {
     let robots = http.get("/robots.txt").await;
-    assert_eq!(robots.header("content-type"), Some("text/plain; charset=utf-8"));
-    assert!(robots.body.lines().any(|line| line == format!("Sitemap: {SITE}/sitemap.xml")), "{}", robots.body);
+    assert_eq!(
+        robots.header("content-type"),
+        Some("text/plain; charset=utf-8")
+    );
+    assert!(
+        robots
+            .body
+            .lines()
+            .any(|line| line == format!("Sitemap: {SITE}/sitemap.xml")),
+        "{}",
+        robots.body
+    );
     let mut pages = Vec::new();
     for (part, _) in listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await {
         let urls = listed(http, &part, "urlset", "url").await;
@@ -50,18 +77,25 @@ pub(super) async fn walk(http: &Http) -> Vec<Entry> {
     pages
 }
 
-/// The listings that search engines may index, each with the ids of its comments in ascending order. Those are all comments
-/// of a product, and those of each language that has five or more, and at most four fifths.
+/// The listings that search engines may index, each with the ids of its comments in ascending
+/// order. Those are all comments of a product, and those of each language that has five or more,
+/// and at most four fifths.
 pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Vec<String>> {
     let mut listings: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for comment in comments {
         let whole = page_path(comment.product.as_str());
         let of_language = format!("{whole}/{}", comment.language);
         for listing in [whole, of_language] {
-            listings.entry(listing).or_default().push(comment.id.to_string());
+            listings
+                .entry(listing)
+                .or_default()
+                .push(comment.id.to_string());
         }
     }
-    let sizes: BTreeMap<String, usize> = listings.iter().map(|(path, ids)| (path.clone(), ids.len())).collect();
+    let sizes: BTreeMap<String, usize> = listings
+        .iter()
+        .map(|(path, ids)| (path.clone(), ids.len()))
+        .collect();
     let is_indexable = |path: &str, size: usize| match path.strip_suffix("/comments") {
         Some(_) => true,
         None => (5..=sizes[path.rsplit_once('/').unwrap().0] * 4 / 5).contains(&size),
@@ -74,27 +108,42 @@ pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Ve
 #[tokio::test]
 async fn a_sitemap_that_was_read_outlives_the_page_index() {
     // The products are in several partitions.
-    let comments: Vec<_> = (1..=10).flat_map(|length| three_pages(&"p".repeat(length))).collect();
+    let comments: Vec<_> = (1..=10)
+        .flat_map(|length| three_pages(&"p".repeat(length)))
+        .collect();
     let (redis, running) = start_on_redis(&comments).await;
     let http = &running.http;
     let index = http.wait_for_200("/sitemap.xml").await.body;
     let parts = listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await;
-    let [(part, _), .., (unread, _), (_lists, _)] = parts.as_slice() else { panic!("{parts:?}") };
+    let [(part, _), .., (unread, _), (_lists, _)] = parts.as_slice() else {
+        panic!("{parts:?}")
+    };
     let read = http.wait_for_200(part).await.body;
     let entries = listed(http, part, "urlset", "url").await;
-    assert!(!entries.is_empty() && entries.iter().all(|(_, date)| date.is_some()), "{entries:?}");
+    assert!(
+        !entries.is_empty() && entries.iter().all(|(_, date)| date.is_some()),
+        "{entries:?}"
+    );
     redis.server.kill().await;
     for (path, before) in [("/sitemap.xml", &index), (part.as_str(), &read)] {
         let after = http.get(path).await;
         assert_eq!((after.status, &after.body), (200, before), "{path}");
     }
     let undated = listed(http, unread, "urlset", "url").await;
-    assert!(!undated.is_empty() && undated.iter().all(|(_, date)| date.is_none()), "{undated:?}");
+    assert!(
+        !undated.is_empty() && undated.iter().all(|(_, date)| date.is_none()),
+        "{undated:?}"
+    );
     redis.server.restart().await;
-    http.wait_for_200(&format!("{}?page=1", page_path("p"))).await;
+    http.wait_for_200(&format!("{}?page=1", page_path("p")))
+        .await;
     wait_for("the dates of the other part", async || {
         let dated = listed(http, unread, "urlset", "url").await;
-        if dated.iter().all(|(_, date)| date.is_some()) { Ok(()) } else { Err(dated) }
+        if dated.iter().all(|(_, date)| date.is_some()) {
+            Ok(())
+        } else {
+            Err(dated)
+        }
     })
     .await;
     running.finish().await;
@@ -110,7 +159,11 @@ async fn a_site_without_indexable_pages_has_no_sitemap() {
         assert_eq!(running.http.get(missing).await.status, 404, "{missing}");
     }
     let robots = running.http.get("/robots.txt").await;
-    assert!(!robots.body.contains("Sitemap") && !robots.body.contains("Disallow: /\n"), "{}", robots.body);
+    assert!(
+        !robots.body.contains("Sitemap") && !robots.body.contains("Disallow: /\n"),
+        "{}",
+        robots.body
+    );
     running.finish().await;
 }
 
@@ -118,18 +171,36 @@ async fn a_site_without_indexable_pages_has_no_sitemap() {
 async fn a_new_sitemap_follows_the_first_comments_at_once_and_has_no_date_before_1970_or_ahead() {
     let mut running = start(site_settings(), &[]).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
-    let at = |number, ms| NewComment { created_at: data::at_ms(ms), ..comment("p", "en", 5, number) };
-    let products = [("old", at(1, -1), false), ("new", at(2, 4_070_908_800_000), false), ("usual", at(3, 0), true)];
+    let at = |number, ms| NewComment {
+        created_at: data::at_ms(ms),
+        ..comment("p", "en", 5, number)
+    };
+    let products = [
+        ("old", at(1, -1), false),
+        ("new", at(2, 4_070_908_800_000), false),
+        ("usual", at(3, 0), true),
+    ];
     for (product, comment, _) in products.clone() {
         // An import would refuse a date ahead. A foreign tool may write one.
-        let comment = NewComment { product: data::product(product), ..comment };
-        running.stack.table().create_comment(comment, None).await.unwrap();
+        let comment = NewComment {
+            product: data::product(product),
+            ..comment
+        };
+        running
+            .stack
+            .table()
+            .create_comment(comment, None)
+            .await
+            .unwrap();
     }
     running.settle().await;
     running.http.wait_for_200("/sitemap.xml").await;
     let entries = walk(&running.http).await;
     for (product, _, is_dated) in products {
-        let (_, date) = entries.iter().find(|(path, _)| path.ends_with(&page_path(product))).unwrap();
+        let (_, date) = entries
+            .iter()
+            .find(|(path, _)| path.ends_with(&page_path(product)))
+            .unwrap();
         assert_eq!(date.is_some(), is_dated, "{product}: {date:?}");
     }
     running.finish().await;

@@ -15,9 +15,20 @@ pub(super) fn shown_reviews(page: &Page) -> Vec<Value> {
     for article in page.all("article") {
         let find = |selector: &str| inside(article, selector).first().copied();
         // Anonymous comments have no element for an author.
-        let Some(author) = find(".byline > bdi") else { continue };
-        let id = article.attr("id").unwrap().strip_prefix("comment-").unwrap();
-        let rating: u64 = text_of(find(".meta").unwrap()).split(' ').nth(1).unwrap().parse().unwrap();
+        let Some(author) = find(".byline > bdi") else {
+            continue;
+        };
+        let id = article
+            .attr("id")
+            .unwrap()
+            .strip_prefix("comment-")
+            .unwrap();
+        let rating: u64 = text_of(find(".meta").unwrap())
+            .split(' ')
+            .nth(1)
+            .unwrap()
+            .parse()
+            .unwrap();
         let mut review = json!({
             "@type": "Review",
             "@id": format!("{SITE}/comments/{id}"),
@@ -40,12 +51,22 @@ async fn structured_data_equals_what_the_page_shows() {
     let running = start(site_settings(), &three_pages("a b/c")).await;
     put(&running, "a b/c", &json!({ "name": "Machine" })).await;
     let url = "/product/a%20b%2Fc/comments";
-    for (target, count) in [("", 17), ("?page=1", 13), ("/de", 0), ("/en/1.5", 12), ("/~/3", 6)] {
+    for (target, count) in [
+        ("", 17),
+        ("?page=1", 13),
+        ("/de", 0),
+        ("/en/1.5", 12),
+        ("/~/3", 6),
+    ] {
         let page = Page::get(&running.http, &format!("{url}{target}"), 200).await;
         let mut data = page.structured_data().unwrap();
         let shown = shown_reviews(&page);
         assert_eq!(shown.len(), count, "{target}");
-        let reviews = data.as_object_mut().unwrap().remove("review").unwrap_or_else(|| json!([]));
+        let reviews = data
+            .as_object_mut()
+            .unwrap()
+            .remove("review")
+            .unwrap_or_else(|| json!([]));
         assert_eq!(reviews, json!(shown), "{target}");
         let average = json!({
             "@type": "AggregateRating", "ratingValue": "3.00", "bestRating": 5, "worstRating": 1, "reviewCount": 45,
@@ -60,7 +81,11 @@ async fn structured_data_equals_what_the_page_shows() {
         }
         assert_eq!(data, product);
         // Every page shows the average of the whole product, for any filter.
-        assert_eq!(page.text(".average"), "★ 3.00 out of 5, from 45 comments", "{target}");
+        assert_eq!(
+            page.text(".average"),
+            "★ 3.00 out of 5, from 45 comments",
+            "{target}"
+        );
     }
     running.finish().await;
 }
@@ -70,20 +95,43 @@ async fn structured_data_has_no_average_without_the_index_and_needs_a_review() {
     // Every third comment has no author.
     let anonymous = comment("q", "en", 5, 3);
     let (redis, running) = start_on_redis(&[comment("p", "en", 5, 1), anonymous]).await;
-    assert!(Page::get(&running.http, "/product/p/comments", 200).await.structured_data().is_none(), "it has no name");
+    assert!(
+        Page::get(&running.http, "/product/p/comments", 200)
+            .await
+            .structured_data()
+            .is_none(),
+        "it has no name"
+    );
     put(&running, "p", &json!({ "name": "P" })).await;
     put(&running, "q", &json!({ "name": "Q" })).await;
-    assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_some());
+    assert!(
+        Page::get(&running.http, "/product/q/comments", 200)
+            .await
+            .structured_data()
+            .is_some()
+    );
     redis.server.kill().await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
     let data = page.structured_data().unwrap();
-    assert_eq!((data.get("aggregateRating"), &data["review"]), (None, &json!(shown_reviews(&page))));
+    assert_eq!(
+        (data.get("aggregateRating"), &data["review"]),
+        (None, &json!(shown_reviews(&page)))
+    );
     assert!(page.text(".notice").contains("away for a moment"));
-    assert!(Page::get(&running.http, "/product/q/comments", 200).await.structured_data().is_none());
+    assert!(
+        Page::get(&running.http, "/product/q/comments", 200)
+            .await
+            .structured_data()
+            .is_none()
+    );
     redis.server.restart().await;
     wait_for("the average", async || {
         let page = running.http.get("/product/p/comments").await;
-        if page.body.contains("aggregateRating") { Ok(()) } else { Err(page) }
+        if page.body.contains("aggregateRating") {
+            Ok(())
+        } else {
+            Err(page)
+        }
     })
     .await;
     running.finish().await;
@@ -103,28 +151,61 @@ pub(super) const HOSTILE: [&str; 6] = [
 async fn hostile_texts_never_become_markup() {
     let mut comments = Vec::new();
     for (number, hostile) in (0..).zip(HOSTILE) {
-        comments.push(with_text(comment(&format!("«{hostile}»"), "en", 5, number), hostile, hostile, hostile));
+        comments.push(with_text(
+            comment(&format!("«{hostile}»"), "en", 5, number),
+            hostile,
+            hostile,
+            hostile,
+        ));
     }
     let running = start(site_settings(), &comments).await;
     for hostile in HOSTILE {
         let product = format!("«{hostile}»");
         let path = page_path(&product);
-        assert_eq!(Page::get(&running.http, &path, 200).await.one("h1 bdi").text().collect::<String>(), product);
-        put(&running, &product, &json!({ "name": hostile, "brand": hostile, "sku": hostile })).await;
+        assert_eq!(
+            Page::get(&running.http, &path, 200)
+                .await
+                .one("h1 bdi")
+                .text()
+                .collect::<String>(),
+            product
+        );
+        put(
+            &running,
+            &product,
+            &json!({ "name": hostile, "brand": hostile, "sku": hostile }),
+        )
+        .await;
         let page = Page::get(&running.http, &path, 200).await;
         let element = |selector: &str| page.one(selector).text().collect::<String>();
-        for selector in ["h1 bdi", "article h3", "article .text", "article .byline bdi"] {
+        for selector in [
+            "h1 bdi",
+            "article h3",
+            "article .text",
+            "article .byline bdi",
+        ] {
             assert_eq!(element(selector), hostile, "{selector}");
         }
         assert_eq!(element("title"), format!("Comments on {hostile}"));
         let data = page.structured_data().unwrap();
         let review = &data["review"][0];
-        let of_review = [&review["reviewBody"], &review["name"], &review["author"]["name"]];
-        for shown in of_review.into_iter().chain([&data["name"], &data["brand"]["name"], &data["sku"]]) {
+        let of_review = [
+            &review["reviewBody"],
+            &review["name"],
+            &review["author"]["name"],
+        ];
+        for shown in
+            of_review
+                .into_iter()
+                .chain([&data["name"], &data["brand"]["name"], &data["sku"]])
+        {
             assert_eq!(shown, hostile);
         }
         // No text became an element or an attribute.
-        assert!(page.all("img, style, textarea, h1 b, h1 i, article b, article i, [onload], [onerror]").is_empty());
+        assert!(
+            page.all("img, style, textarea, h1 b, h1 i, article b, article i, [onload], [onerror]")
+                .is_empty()
+        );
     }
     running.finish().await;
 }

@@ -26,15 +26,25 @@ async fn a_long_text_is_folded_and_completely_on_the_page() {
     ];
     let running = start(site_settings(), &comments).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    // The newest comes first. The style sheet cuts a text before such a line off (`oddities` in pages.mjs).
+    // The newest comes first. The style sheet cuts a text before such a line off (`oddities` in
+    // pages.mjs).
     let shown = |number: usize| {
         let article = page.all("article").remove(3 - number);
-        let texts: Vec<String> = inside(article, ".text").iter().map(|text| text.text().collect()).collect();
-        (texts, inside(article, ".text + details.rest:not([open]) > summary").len())
+        let texts: Vec<String> = inside(article, ".text")
+            .iter()
+            .map(|text| text.text().collect())
+            .collect();
+        (
+            texts,
+            inside(article, ".text + details.rest:not([open]) > summary").len(),
+        )
     };
     assert_eq!(shown(1), (vec![words], 1), "nothing is lost");
     let (texts, folded) = shown(2);
-    assert_eq!((texts.len(), texts[0].lines().count(), folded), (1, 2_000, 1));
+    assert_eq!(
+        (texts.len(), texts[0].lines().count(), folded),
+        (1, 2_000, 1)
+    );
     assert_eq!(shown(3), (vec!["a\n\n\nb".to_owned()], 0));
     running.finish().await;
 }
@@ -44,16 +54,35 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     let mut blank = comment("p", "en", 5, 1);
     // The form in which earlier versions stored it.
     let some = |text: &str| Some(text.to_owned());
-    blank.text = CommentText { title: some("  "), body: "Body".to_owned(), author: some("\u{200b}") };
+    blank.text = CommentText {
+        title: some("  "),
+        body: "Body".to_owned(),
+        author: some("\u{200b}"),
+    };
     let running = start(site_settings(), std::slice::from_ref(&blank)).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
     // Every comment has a heading, for those who go from heading to heading by ear.
     assert_eq!(page.text("article h3.hidden"), "Comment of Anonymous");
-    assert!(page.text(".byline").starts_with("Anonymous, "), "{}", page.text(".byline"));
-    let shown = running.http.get(&format!("/api/v1/comments/{}", blank.id)).await.expect(200);
-    assert!(shown["title"].is_null() && shown["author"].is_null(), "{shown}");
+    assert!(
+        page.text(".byline").starts_with("Anonymous, "),
+        "{}",
+        page.text(".byline")
+    );
+    let shown = running
+        .http
+        .get(&format!("/api/v1/comments/{}", blank.id))
+        .await
+        .expect(200);
+    assert!(
+        shown["title"].is_null() && shown["author"].is_null(),
+        "{shown}"
+    );
     // A change of a different field still succeeds.
-    running.http.patch(blank.id.as_str(), &serde_json::json!({ "rating": 1 })).await.expect(200);
+    running
+        .http
+        .patch(blank.id.as_str(), &serde_json::json!({ "rating": 1 }))
+        .await
+        .expect(200);
     running.finish().await;
 }
 
@@ -64,7 +93,11 @@ async fn the_front_page_shows_the_most_recent_positive_beside_the_most_recent_cr
     let comments: Vec<NewComment> = (1..).zip(ratings).map(of).collect();
     let running = start(site_settings(), &comments).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
-    let shown: Vec<String> = page.all(".contrast blockquote").into_iter().map(text_of).collect();
+    let shown: Vec<String> = page
+        .all(".contrast blockquote")
+        .into_iter()
+        .map(text_of)
+        .collect();
     assert_eq!(shown, ["Title 6 Body 6 of p", "Title 4 Body 4 of p"]);
     assert_eq!(
         page.links(".contrast a"),
@@ -75,12 +108,27 @@ async fn the_front_page_shows_the_most_recent_positive_beside_the_most_recent_cr
             "/product/p/comments/~/1.2.3".to_owned(),
         ]
     );
-    for without in ["/product/p/comments/en", "/product/p/comments?order=oldest", "/product/p/comments/~/4.5"] {
-        assert!(Page::get(&running.http, without, 200).await.all(".contrast").is_empty(), "{without}");
+    for without in [
+        "/product/p/comments/en",
+        "/product/p/comments?order=oldest",
+        "/product/p/comments/~/4.5",
+    ] {
+        assert!(
+            Page::get(&running.http, without, 200)
+                .await
+                .all(".contrast")
+                .is_empty(),
+            "{without}"
+        );
     }
     running.finish().await;
     // Without a critical comment there is nothing to compare.
     let running = start(site_settings(), &comments[4..]).await;
-    assert!(Page::get(&running.http, "/product/p/comments", 200).await.all(".contrast").is_empty());
+    assert!(
+        Page::get(&running.http, "/product/p/comments", 200)
+            .await
+            .all(".contrast")
+            .is_empty()
+    );
     running.finish().await;
 }

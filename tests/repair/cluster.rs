@@ -22,7 +22,11 @@ async fn a_rebuild_fills_a_cluster_and_every_kind_of_damage_is_repaired_on_its_m
     let damages = comments.iter().zip(Damage::ALL.iter().copied().cycle());
     let expected = inflict_all(&stores, damages).await;
     let report = job(&stores, true).audit(whole()).await;
-    assert_eq!((report.drifted.clone(), report.exit_code()), (expected, exit::DRIFT_FOUND), "{report}");
+    assert_eq!(
+        (report.drifted.clone(), report.exit_code()),
+        (expected, exit::DRIFT_FOUND),
+        "{report}"
+    );
     stores.assert_invariants().await;
     assert_clean(&job(&stores, true).audit(whole()).await);
     assert_clean(&job(&stores, true).recent().await);

@@ -1,5 +1,6 @@
-//! Readers believe a correct page index while repair is hours behind, and repair notices an index that has lost writes.
-//! Servers, snapshots and replicas are real. Watermarks that were set back stand for the hours.
+//! Readers believe a correct page index while repair is hours behind, and repair notices an index
+//! that has lost writes. Servers, snapshots and replicas are real. Watermarks that were set back
+//! stand for the hours.
 
 use std::time::Duration;
 
@@ -9,7 +10,8 @@ use process::now;
 use repair_job::{JobSettings, Report, Stop, exit};
 
 use super::{
-    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_with, product, recent, settings, start_with,
+    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_with, product, recent,
+    settings, start_with,
 };
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores, wait_for};
 
@@ -18,9 +20,9 @@ const HOUR_MS: i64 = 3_600_000;
 /// Number of comments: more than the 50 that a run samples.
 const COMMENTS: u64 = 60;
 
-/// After this many queries of the journal, a run is in the middle of a backlog of twelve hours. The search for lost
-/// writes and for a sample takes between 8 and 120 queries, depending on the time of day. The backlog takes at least
-/// 104.
+/// After this many queries of the journal, a run is in the middle of a backlog of twelve hours. The
+/// search for lost writes and for a sample takes between 8 and 120 queries, depending on the time
+/// of day. The backlog takes at least 104.
 const JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME: usize = 60;
 const JOURNAL_QUERIES_OF_A_CHECK_AND_SOME: usize = 130;
 
@@ -46,32 +48,64 @@ async fn marks(stores: &Stores) -> Vec<Mark> {
 async fn set_watermarks_back(stores: &Stores) {
     let (index, table_id) = (&stores.index, stores.table_id().await);
     let marks = index.marks(&table_id).await.unwrap().into_iter();
-    let from: Vec<_> = marks.map(|(partition, mark)| (partition, mark.watermark)).collect();
+    let from: Vec<_> = marks
+        .map(|(partition, mark)| (partition, mark.watermark))
+        .collect();
     let servers = index.server_identity().await.unwrap();
-    let prepared = index.prepare_advance(&table_id, &from, &servers).await.unwrap();
-    assert_eq!(index.advance(prepared, now().plus_ms(-12 * HOUR_MS)).await.unwrap().len(), from.len());
+    let prepared = index
+        .prepare_advance(&table_id, &from, &servers)
+        .await
+        .unwrap();
+    assert_eq!(
+        index
+            .advance(prepared, now().plus_ms(-12 * HOUR_MS))
+            .await
+            .unwrap()
+            .len(),
+        from.len()
+    );
 }
 
-/// Like [`set_watermarks_back`]. Also sets the last confirmation back by two hours, and returns its new time. The tokens
-/// stay.
+/// Like [`set_watermarks_back`]. Also sets the last confirmation back by two hours, and returns its
+/// new time. The tokens stay.
 async fn set_marks_back(stores: &Stores) -> Timestamp {
     set_watermarks_back(stores).await;
     let (confirmed, table_id) = (now().plus_ms(-2 * HOUR_MS), stores.table_id().await);
     for (partition, mark) in stores.index.marks(&table_id).await.unwrap() {
-        let (read, time) = ([(partition, mark.token.clone())], ConfirmationTime::At(confirmed));
-        let left = stores.index.leave_token(&table_id, &read, &mark.token, time).await.unwrap();
+        let (read, time) = (
+            [(partition, mark.token.clone())],
+            ConfirmationTime::At(confirmed),
+        );
+        let left = stores
+            .index
+            .leave_token(&table_id, &read, &mark.token, time)
+            .await
+            .unwrap();
         assert_eq!(left.len(), 1);
     }
     confirmed
 }
 
 fn samples(indexer_lag: Duration) -> JobSettings {
-    JobSettings { indexer_lag, ..settings(true) }
+    JobSettings {
+        indexer_lag,
+        ..settings(true)
+    }
 }
 
-async fn hold_in_backlog(stores: &Stores, settings: JobSettings, queries: usize) -> HeldRun<Report> {
+async fn hold_in_backlog(
+    stores: &Stores,
+    settings: JobSettings,
+    queries: usize,
+) -> HeldRun<Report> {
     let run = HeldRun::start(stores, (gate::JOURNAL, queries), settings, recent).await;
-    assert!(marks(stores).await.iter().all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)), "no backlog is left");
+    assert!(
+        marks(stores)
+            .await
+            .iter()
+            .all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)),
+        "no backlog is left"
+    );
     run
 }
 
@@ -79,15 +113,31 @@ async fn hold_in_backlog(stores: &Stores, settings: JobSettings, queries: usize)
 async fn a_page_index_that_is_kept_up_is_believed_while_repair_is_twelve_hours_behind() {
     let stores = start().await;
     set_marks_back(&stores).await;
-    // A rank too many that a reader reported. It would be the first of the sample, but says nothing about the indexer.
-    let (ghost, placement) = (data::comment_id("a-ghost"), data::placement(&product(0), "en", 4));
-    stores.index.apply(&data::index_comment(&ghost, &placement, data::at_ms(5))).await.unwrap();
+    // A rank too many that a reader reported. It would be the first of the sample, but says nothing
+    // about the indexer.
+    let (ghost, placement) = (
+        data::comment_id("a-ghost"),
+        data::placement(&product(0), "en", 4),
+    );
+    stores
+        .index
+        .apply(&data::index_comment(&ghost, &placement, data::at_ms(5)))
+        .await
+        .unwrap();
     stores.table.report(&ghost, &placement).await.unwrap();
     assert!(is_ready(&stores, now()).await, "the watermark decides");
     let before = now();
-    let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
+    let run = hold_in_backlog(
+        &stores,
+        samples(Duration::ZERO),
+        JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME,
+    )
+    .await;
     let marks = marks(&stores).await;
-    assert!(marks.iter().all(|mark| mark.confirmed >= Some(before)), "{before} {marks:?}");
+    assert!(
+        marks.iter().all(|mark| mark.confirmed >= Some(before)),
+        "{before} {marks:?}"
+    );
     assert!(is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
     let report = expect(exit::DRIFT_FOUND, run.finish().await);
     assert_eq!((report.drifted_comments, report.left), (1, 0), "{report}");
@@ -100,13 +150,34 @@ async fn an_index_whose_indexer_has_stopped_is_not_confirmed() {
     // The indexer receives none of these comments.
     stores.create_all(COMMENTS..3 * COMMENTS, product).await;
     let last = set_marks_back(&stores).await;
-    let run = hold_in_backlog(&stores, samples(Duration::ZERO), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
-    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed == Some(last)));
+    let run = hold_in_backlog(
+        &stores,
+        samples(Duration::ZERO),
+        JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME,
+    )
+    .await;
+    assert!(
+        marks(&stores)
+            .await
+            .iter()
+            .all(|mark| mark.confirmed == Some(last))
+    );
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
-    assert!(report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
+    assert!(
+        report
+            .skipped
+            .iter()
+            .any(|what| what.contains("the page indexer is behind")),
+        "{report}"
+    );
     assert!(!is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
     // The next run of `recent` does the indexer's work.
-    expect(exit::DRIFT_FOUND, job_with(&stores, samples(Duration::ZERO), Stop::default()).recent().await);
+    expect(
+        exit::DRIFT_FOUND,
+        job_with(&stores, samples(Duration::ZERO), Stop::default())
+            .recent()
+            .await,
+    );
     assert!(is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
     stores.assert_index().await;
 }
@@ -116,18 +187,37 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     const LAG: Duration = Duration::from_secs(5);
     let stores = start().await;
     let settled = now().plus_ms(i64::try_from(LAG.as_millis()).unwrap());
-    wait_for("changes older than the lag", async || if now() > settled { Ok(()) } else { Err(now()) }).await;
+    wait_for("changes older than the lag", async || {
+        if now() > settled { Ok(()) } else { Err(now()) }
+    })
+    .await;
     // The indexer gets these changes later. Every third comment is in the sample.
     for number in 0..6 {
         let id = data::comment_id(&format!("c{number:04}"));
         let patch = data::rate(1 + (number + 1) % 5);
-        stores.table.patch_comment(&id, |_| true, &patch).await.unwrap();
+        stores
+            .table
+            .patch_comment(&id, |_| true, &patch)
+            .await
+            .unwrap();
     }
     let last = set_marks_back(&stores).await;
     let run = hold_in_backlog(&stores, samples(LAG), JOURNAL_QUERIES_OF_A_SAMPLE_AND_SOME).await;
-    assert!(marks(&stores).await.iter().all(|mark| mark.confirmed > Some(last)), "a confirmation was refused");
+    assert!(
+        marks(&stores)
+            .await
+            .iter()
+            .all(|mark| mark.confirmed > Some(last)),
+        "a confirmation was refused"
+    );
     let report = run.stop().await;
-    assert!(!report.skipped.iter().any(|what| what.contains("the page indexer is behind")), "{report}");
+    assert!(
+        !report
+            .skipped
+            .iter()
+            .any(|what| what.contains("the page indexer is behind")),
+        "{report}"
+    );
     stores.deliver_all().await;
     stores.assert_index().await;
 }
@@ -144,18 +234,32 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     expect(0, job(&stores, true).recent().await);
     redis.restore(&stores.index).await;
     assert_writes_lost(&stores).await;
-    assert!(is_ready(&stores, now()).await, "it is young, so nobody can know yet");
+    assert!(
+        is_ready(&stores, now()).await,
+        "it is young, so nobody can know yet"
+    );
 
-    // The next run notices the loss before it reconciles anything. So does a run that is stopped before it has
-    // reconciled.
+    // The next run notices the loss before it reconciles anything. So does a run that is stopped
+    // before it has reconciled.
     let table_id = stores.table_id().await;
     for is_last in [false, true] {
         let run = HeldRun::start(&stores, (gate::JOURNAL, 0), settings(true), recent).await;
         let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
         let not_confirmed = Err(NotReady::Stale { confirmed: None });
-        assert!(readiness.iter().all(|(_, answer)| *answer == not_confirmed), "{readiness:?}");
-        let report = if is_last { run.finish().await } else { run.stop().await };
-        let expected = if is_last { exit::DRIFT_FOUND } else { exit::SKIPPED };
+        assert!(
+            readiness.iter().all(|(_, answer)| *answer == not_confirmed),
+            "{readiness:?}"
+        );
+        let report = if is_last {
+            run.finish().await
+        } else {
+            run.stop().await
+        };
+        let expected = if is_last {
+            exit::DRIFT_FOUND
+        } else {
+            exit::SKIPPED
+        };
         assert_eq!(report.exit_code() & expected, expected, "{report}");
         assert_eq!(is_ready(&stores, now()).await, is_last, "{report}");
     }
@@ -182,6 +286,12 @@ async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     stores.assert_index().await;
     assert!(is_ready(&stores, now()).await);
     let report = expect(exit::DRIFT_FOUND, run.finish().await);
-    assert!(report.notes.iter().any(|note| note.contains("other servers")), "{report}");
+    assert!(
+        report
+            .notes
+            .iter()
+            .any(|note| note.contains("other servers")),
+        "{report}"
+    );
     stores.assert_index().await;
 }

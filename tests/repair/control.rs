@@ -36,7 +36,11 @@ impl Served {
         let folder = tempfile::tempdir().unwrap();
         let mut running = Running::start_with(settings_in(folder.path())).await;
         running.import(&data::generated_comments(comments)).await;
-        Self { running, socket: folder.path().join(SOCKET), _folder: folder }
+        Self {
+            running,
+            socket: folder.path().join(SOCKET),
+            _folder: folder,
+        }
     }
 
     async fn run(&self, line: &[&str]) -> Outcome {
@@ -45,8 +49,14 @@ impl Served {
     }
 
     async fn status(&self) -> Status {
-        let (table, index) = (self.running.stack.table().clone(), self.running.stack.index().clone());
-        job_of(table, index, settings(false)).status(1, None).await.unwrap()
+        let (table, index) = (
+            self.running.stack.table().clone(),
+            self.running.stack.index().clone(),
+        );
+        job_of(table, index, settings(false))
+            .status(1, None)
+            .await
+            .unwrap()
     }
 
     /// Sends the beginning of a body, and returns what arrives until the end of the connection.
@@ -55,7 +65,8 @@ impl Served {
         // The server may refuse before it has read everything.
         stream.write_all(&[HEAD, body].concat()).await.ok();
         let mut answer = Vec::new();
-        // A connection that is closed before everything was read ends in an error, after the answer.
+        // A connection that is closed before everything was read ends in an error, after the
+        // answer.
         stream.read_to_end(&mut answer).await.ok();
         String::from_utf8(answer).unwrap()
     }
@@ -76,7 +87,11 @@ async fn a_client_that_vanishes_stops_its_run() {
     let served = Served::start(40).await;
     let is_running = wait_for("the run", async || {
         let status = served.status().await;
-        if format!("{:?}", status.running).contains("audit") { Ok(()) } else { Err(status) }
+        if format!("{:?}", status.running).contains("audit") {
+            Ok(())
+        } else {
+            Err(status)
+        }
     });
     tokio::select! {
         ended = served.run(SLOW) => panic!("it was not slow: {ended:?}"),
@@ -84,8 +99,16 @@ async fn a_client_that_vanishes_stops_its_run() {
     }
     let exit_code = wait_for("the end of the run", async || {
         let status = served.status().await;
-        let last = status.last_runs.iter().find(|run| run.command == "audit").map(|run| run.exit_code);
-        if format!("{:?}", status.running).contains("audit") { Err(status) } else { last.ok_or(status) }
+        let last = status
+            .last_runs
+            .iter()
+            .find(|run| run.command == "audit")
+            .map(|run| run.exit_code);
+        if format!("{:?}", status.running).contains("audit") {
+            Err(status)
+        } else {
+            last.ok_or(status)
+        }
     });
     assert_eq!(exit_code.await, exit::SKIPPED);
     served.finish().await;
@@ -108,15 +131,42 @@ async fn garbage_from_clients_harms_nothing() {
         (b"\xff\0\n".to_vec(), "the request is not understood"),
         (vec![b'x'; 70_000], "no line of at most 65536 bytes"),
         (vec![b'x'; 5_000_000], "no line of at most 65536 bytes"),
-        (with("/version", json!("9.9.9")), "the command is pagemark 9.9.9"),
-        (with("/args/command", json!({ "dance": {} })), "another build of pagemark"),
-        (with("/args/settings/lease", json!({ "secs": u64::MAX, "nanos": 0 })), "too long"),
-        (with("/args/max_run_time", json!({ "secs": u64::MAX, "nanos": 0 })), "too long"),
+        (
+            with("/version", json!("9.9.9")),
+            "the command is pagemark 9.9.9",
+        ),
+        (
+            with("/args/command", json!({ "dance": {} })),
+            "another build of pagemark",
+        ),
+        (
+            with(
+                "/args/settings/lease",
+                json!({ "secs": u64::MAX, "nanos": 0 }),
+            ),
+            "too long",
+        ),
+        (
+            with(
+                "/args/max_run_time",
+                json!({ "secs": u64::MAX, "nanos": 0 }),
+            ),
+            "too long",
+        ),
     ] {
         let answer = served.answer_to(&bytes).await;
-        assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains(said), "{said}: {answer}");
+        assert!(
+            answer.starts_with("HTTP/1.1 400 ") && answer.contains(said),
+            "{said}: {answer}"
+        );
     }
-    for cut in [&b""[..], b"{", b"no HTTP\r\n\r\n", HEAD, &[HEAD, &with("/version", json!("9.9.9"))[..9]].concat()] {
+    for cut in [
+        &b""[..],
+        b"{",
+        b"no HTTP\r\n\r\n",
+        HEAD,
+        &[HEAD, &with("/version", json!("9.9.9"))[..9]].concat(),
+    ] {
         let mut stream = UnixStream::connect(&served.socket).await.unwrap();
         stream.write_all(cut).await.unwrap();
     }
@@ -128,7 +178,12 @@ async fn garbage_from_clients_harms_nothing() {
 async fn pagemark_repair_says_when_no_stack_is_running() {
     let running = Running::start().await;
     let (url, table) = (running.stack.dynamodb_url().to_owned(), "nobody's");
-    let ended = pagemark::run(&["repair", "status", "--dynamodb-url", &url, "--table", table]).await.expect(1);
-    assert!(ended.stderr.contains("is `pagemark up` running") && ended.stderr.contains(&url), "{ended:?}");
+    let ended = pagemark::run(&["repair", "status", "--dynamodb-url", &url, "--table", table])
+        .await
+        .expect(1);
+    assert!(
+        ended.stderr.contains("is `pagemark up` running") && ended.stderr.contains(&url),
+        "{ended:?}"
+    );
     running.finish().await;
 }

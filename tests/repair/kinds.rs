@@ -1,5 +1,5 @@
-//! Each kind of damage alone: a dry run reports exactly the damage and changes nothing, a run repairs it, and the next
-//! run finds nothing.
+//! Each kind of damage alone: a dry run reports exactly the damage and changes nothing, a run
+//! repairs it, and the next run finds nothing.
 
 use model::{Comment, plan::reconcile::DriftKind};
 use repair_job::{Report, exit};
@@ -13,7 +13,9 @@ use crate::fixture::{
 
 async fn create(stores: &Stores, from: u64) -> Comment {
     stores.create_all(from..from + 3, |_| product(0)).await;
-    stores.create_numbered(from + 3, data::product(&format!("lonely {from}"))).await
+    stores
+        .create_numbered(from + 3, data::product(&format!("lonely {from}")))
+        .await
 }
 
 async fn create_for(stores: &Stores, damages: &[Damage]) -> Vec<Comment> {
@@ -35,18 +37,31 @@ async fn an_audit_finds_and_repairs_every_kind_of_damage() {
         let found: u64 = expected.values().sum();
         for _ in 0..2 {
             let looked = job(&stores, false).audit(whole()).await;
-            // A dry run continues over the damage. A product that has lost all its rank entries then also has extra
-            // names.
+            // A dry run continues over the damage. A product that has lost all its rank entries
+            // then also has extra names.
             let mut drifted = looked.drifted.clone();
             if damage == Damage::DropRanks {
                 drifted.remove(&DriftKind::ExtraName);
             }
             assert_eq!(drifted, expected, "{damage:?} {looked}");
-            assert_eq!(looked.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{damage:?} {looked}");
+            assert_eq!(
+                looked.exit_code(),
+                exit::DRIFT_FOUND | exit::DRIFT_LEFT,
+                "{damage:?} {looked}"
+            );
         }
         let repaired = job(&stores, true).audit(whole()).await;
-        let outcome = (&repaired.drifted, repaired.repaired, repaired.left, repaired.exit_code());
-        assert_eq!(outcome, (&expected, found, 0, exit::DRIFT_FOUND), "{damage:?} {repaired}");
+        let outcome = (
+            &repaired.drifted,
+            repaired.repaired,
+            repaired.left,
+            repaired.exit_code(),
+        );
+        assert_eq!(
+            outcome,
+            (&expected, found, 0, exit::DRIFT_FOUND),
+            "{damage:?} {repaired}"
+        );
         assert_clean(&job(&stores, true).audit(whole()).await);
         stores.assert_invariants().await;
     }
@@ -55,7 +70,12 @@ async fn an_audit_finds_and_repairs_every_kind_of_damage() {
 
 /// The table that a check shows. Its columns: what, state, is, should be, key.
 fn rows(report: &Report) -> Vec<Vec<&str>> {
-    let cells = |line| str::split(line, "  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+    let cells = |line| {
+        str::split(line, "  ")
+            .map(str::trim)
+            .filter(|cell| !cell.is_empty())
+            .collect()
+    };
     let lines = report.notes.iter().map(|line| cells(line));
     lines.filter(|cells: &Vec<&str>| cells.len() == 5).collect()
 }
@@ -64,27 +84,54 @@ fn rows(report: &Report) -> Vec<Vec<&str>> {
 async fn check_finds_and_repairs_damage_to_a_comment() {
     let stores = Stores::start_ready().await;
     // Only a full check finds these, which are not where the comment's items and product are.
-    let elsewhere = [Damage::GhostDuplicates, Damage::AddRanksElsewhere, Damage::GhostRanks];
-    let damages: Vec<Damage> = Damage::ALL.iter().copied().filter(|damage| !elsewhere.contains(damage)).collect();
+    let elsewhere = [
+        Damage::GhostDuplicates,
+        Damage::AddRanksElsewhere,
+        Damage::GhostRanks,
+    ];
+    let damages: Vec<Damage> = Damage::ALL
+        .iter()
+        .copied()
+        .filter(|damage| !elsewhere.contains(damage))
+        .collect();
     let comments = create_for(&stores, &damages).await;
     for (comment, damage) in comments.into_iter().zip(damages) {
-        let check = async |apply| job(&stores, apply).check(&comment.id, Some(&comment.product)).await;
+        let check = async |apply| {
+            job(&stores, apply)
+                .check(&comment.id, Some(&comment.product))
+                .await
+        };
         let before = check(false).await;
         assert_clean(&before);
         let is_right = |row: &&Vec<&str>| row[1] == "right";
-        assert_eq!(rows(&before).iter().filter(is_right).count(), 31 + 2, "{before}");
+        assert_eq!(
+            rows(&before).iter().filter(is_right).count(),
+            31 + 2,
+            "{before}"
+        );
         let expected = inflict(&stores, &comment, damage).await;
         let looked = check(false).await;
         assert_eq!(looked.drifted, expected, "{damage:?} {looked}");
         let mut wrong = rows(&looked);
         wrong.retain(|row| !is_right(&row));
-        assert_eq!(u64::try_from(wrong.len()).unwrap(), expected.values().sum::<u64>(), "{damage:?} {looked}");
-        assert!(wrong.iter().all(|row| row[2] != row[3]), "{damage:?} {wrong:?}");
+        assert_eq!(
+            u64::try_from(wrong.len()).unwrap(),
+            expected.values().sum::<u64>(),
+            "{damage:?} {looked}"
+        );
+        assert!(
+            wrong.iter().all(|row| row[2] != row[3]),
+            "{damage:?} {wrong:?}"
+        );
         assert_eq!(check(true).await.drifted, expected, "{damage:?}");
         let after = check(true).await;
         assert_clean(&after);
         let expected = if damage == Damage::DropPrimary { 0 } else { 33 };
-        assert_eq!(rows(&after).iter().filter(is_right).count(), expected, "{after}");
+        assert_eq!(
+            rows(&after).iter().filter(is_right).count(),
+            expected,
+            "{after}"
+        );
         stores.assert_invariants().await;
     }
     stores.finish().await;

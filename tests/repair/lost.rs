@@ -1,5 +1,5 @@
-//! The page index is lost, emptied or refused while a run reads it. The run concludes nothing from missing entries,
-//! still checks duplicates, and remembers no repair that the page index has lost.
+//! The page index is lost, emptied or refused while a run reads it. The run concludes nothing from
+//! missing entries, still checks duplicates, and remembers no repair that the page index has lost.
 
 use std::ops::Range;
 
@@ -7,7 +7,9 @@ use model::{Comment, plan::reconcile::DriftKind};
 use repair_job::{Job, exit};
 use serde_json::Value;
 
-use super::{HeldRun, assert_clean, expect, job, job_of, product, quarantine_batch, settings, whole};
+use super::{
+    HeldRun, assert_clean, expect, job, job_of, product, quarantine_batch, settings, whole,
+};
 use crate::fixture::{
     damage::{Damage, inflict_all},
     gate,
@@ -15,7 +17,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// With this many comments, a scan of the table takes several answers, and of the page index several batches.
+/// With this many comments, a scan of the table takes several answers, and of the page index
+/// several batches.
 const COMMENTS: u64 = 300;
 
 #[derive(Debug, Clone, Copy)]
@@ -47,9 +50,16 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
     // A restored server has an earlier snapshot, so this loss comes first.
     for loss in [Loss::Restored, Loss::Rebuilt] {
         for is_index_scan in [false, true] {
-            let damages = comments.iter().step_by(30).map(|comment| (comment, Damage::AlterDuplicate));
+            let damages = comments
+                .iter()
+                .step_by(30)
+                .map(|comment| (comment, Damage::AlterDuplicate));
             let expected = inflict_all(&stores, damages).await;
-            let kind = if is_index_scan { gate::INDEX_SCANS } else { gate::TABLE_SCANS };
+            let kind = if is_index_scan {
+                gate::INDEX_SCANS
+            } else {
+                gate::TABLE_SCANS
+            };
             let run = async move |job: Job| job.audit(whole()).await;
             let run = HeldRun::start(&stores, (kind, 1), settings(true), run).await;
             match loss {
@@ -57,13 +67,28 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
                 Loss::Restored => redis.restore(&stores.index).await,
             }
             let report = run.finish().await;
-            assert_eq!(report.drifted, expected, "{loss:?} {is_index_scan} {report}");
-            assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::SKIPPED, "{loss:?} {is_index_scan} {report}");
-            let share = job(&stores, false).status(1, None).await.unwrap().audited_share;
+            assert_eq!(
+                report.drifted, expected,
+                "{loss:?} {is_index_scan} {report}"
+            );
+            assert_eq!(
+                report.exit_code(),
+                exit::DRIFT_FOUND | exit::SKIPPED,
+                "{loss:?} {is_index_scan} {report}"
+            );
+            let share = job(&stores, false)
+                .status(1, None)
+                .await
+                .unwrap()
+                .audited_share;
             assert!(is_index_scan || share == 0.0, "{loss:?}: {share}");
             stores.rebuild().await;
             stores.assert_invariants().await;
-            stores.table.delete_state("audit", "1/000000").await.unwrap();
+            stores
+                .table
+                .delete_state("audit", "1/000000")
+                .await
+                .unwrap();
         }
     }
     assert_clean(&job(&stores, false).audit(whole()).await);
@@ -73,33 +98,67 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
 async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates() {
     let (redis, stores, comments) = start_with_snapshot().await;
     let mut raw = redis.connection().await;
-    // Each user lacks one permission: to write, to read the scores that an audit reads first, to list keys, or to ask
-    // which server answers.
-    for (name, rules) in
-        [("looks", "-zadd -zrem -evalsha"), ("asks", "-zmscore"), ("lists", "-scan -zscan"), ("greets", "-info")]
-    {
-        let rules: Vec<&str> = ["on", ">password", "~*", "&*", "+@all"].into_iter().chain(rules.split(' ')).collect();
-        redis::cmd("ACL").arg("SETUSER").arg(name).arg(&rules).exec_async(&mut raw).await.unwrap();
-        let url = redis.server.url().replace("redis://", &format!("redis://{name}:password@"));
+    // Each user lacks one permission: to write, to read the scores that an audit reads first, to
+    // list keys, or to ask which server answers.
+    for (name, rules) in [
+        ("looks", "-zadd -zrem -evalsha"),
+        ("asks", "-zmscore"),
+        ("lists", "-scan -zscan"),
+        ("greets", "-info"),
+    ] {
+        let rules: Vec<&str> = ["on", ">password", "~*", "&*", "+@all"]
+            .into_iter()
+            .chain(rules.split(' '))
+            .collect();
+        redis::cmd("ACL")
+            .arg("SETUSER")
+            .arg(name)
+            .arg(&rules)
+            .exec_async(&mut raw)
+            .await
+            .unwrap();
+        let url = redis
+            .server
+            .url()
+            .replace("redis://", &format!("redis://{name}:password@"));
         let index = stores.index_at(&url);
         let limited = job_of(stores.table.clone(), index, settings(true));
         for (is_audit, since) in [(true, 0), (false, 1)] {
             for damage in [Damage::AlterDuplicate, Damage::DropRanks] {
-                let damages = comments.iter().skip(since).step_by(40).map(|comment| (comment, damage));
+                let damages = comments
+                    .iter()
+                    .skip(since)
+                    .step_by(40)
+                    .map(|comment| (comment, damage));
                 inflict_all(&stores, damages).await;
             }
             let report = match is_audit {
                 true => limited.audit(whole()).await,
                 false => limited.recent().await,
             };
-            assert_eq!(report.drifted[&DriftKind::StaleDuplicate], 8, "{name} {report}");
+            assert_eq!(
+                report.drifted[&DriftKind::StaleDuplicate],
+                8,
+                "{name} {report}"
+            );
             let is_refused = name != "lists" || is_audit;
             let skipped = if is_refused { exit::SKIPPED } else { 0 };
-            assert_eq!(report.exit_code(), exit::DRIFT_FOUND | skipped, "{name} {report}");
-            let said = report.skipped.iter().any(|what| what.contains("NOPERM") || what.contains("no permissions"));
+            assert_eq!(
+                report.exit_code(),
+                exit::DRIFT_FOUND | skipped,
+                "{name} {report}"
+            );
+            let said = report
+                .skipped
+                .iter()
+                .any(|what| what.contains("NOPERM") || what.contains("no permissions"));
             assert!(said || !is_refused, "{name} {report}");
             let report = job(&stores, true).audit(whole()).await;
-            assert_eq!(report.exit_code() & !exit::DRIFT_FOUND, 0, "{name} {report}");
+            assert_eq!(
+                report.exit_code() & !exit::DRIFT_FOUND,
+                0,
+                "{name} {report}"
+            );
             stores.assert_invariants().await;
         }
     }
@@ -123,8 +182,15 @@ async fn a_batch_stays_in_quarantine_whose_repairs_redis_has_lost() {
     stores.assert_index().await;
     redis.restore(&stores.index).await;
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.finish().await);
-    assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 1, "{report}");
-    expect(exit::DRIFT_FOUND, job(&stores, true).quarantine(&quarantine).await);
+    assert_eq!(
+        quarantine.list(None, 10).await.unwrap().len(),
+        1,
+        "{report}"
+    );
+    expect(
+        exit::DRIFT_FOUND,
+        job(&stores, true).quarantine(&quarantine).await,
+    );
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 0);
     stores.assert_index().await;
 }

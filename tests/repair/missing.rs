@@ -1,4 +1,5 @@
-//! A page index that was lost: the function's scheduled runs rebuild it, without a command by a person.
+//! A page index that was lost: the function's scheduled runs rebuild it, without a command by a
+//! person.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -13,19 +14,29 @@ use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores};
 /// Number of comments. They have about as many products as `primaries` has shards.
 const COMMENTS: u64 = 120;
 
-/// More queries than this are held back in a run that must stop in the middle of `primaries`. The first query only
-/// checks that the table has the index.
+/// More queries than this are held back in a run that must stop in the middle of `primaries`. The
+/// first query only checks that the table has the index.
 const QUERIES_OF_HALF: usize = 30;
 
 fn product(number: u64) -> ProductId {
     data::product(&format!("product {}", number % 60))
 }
 
-/// Stores with comments in table and page index. The journal does not name them, so only a rebuild can bring them back.
+/// Stores with comments in table and page index. The journal does not name them, so only a rebuild
+/// can bring them back.
 async fn start() -> Stores {
     let stores = Stores::start_ready().await;
-    let comment = |number| data::new_comment(&format!("c{number:04}"), &product(number), "en", 1 + number % 5);
-    stores.put_primary_items((0..COMMENTS).map(comment).collect()).await;
+    let comment = |number| {
+        data::new_comment(
+            &format!("c{number:04}"),
+            &product(number),
+            "en",
+            1 + number % 5,
+        )
+    };
+    stores
+        .put_primary_items((0..COMMENTS).map(comment).collect())
+        .await;
     stores.deliver_all().await;
     super::expect(0, job(&stores, true).recent().await);
     stores
@@ -38,7 +49,10 @@ async fn invoke(job: Job, stores: &Stores, asked: Asked) -> Invoked {
 }
 
 fn rebuild(invoked: &Invoked) -> Option<&Report> {
-    invoked.reports.iter().find(|report| report.command == "rebuild")
+    invoked
+        .reports
+        .iter()
+        .find(|report| report.command == "rebuild")
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -49,18 +63,37 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
     // As a killed rebuild leaves them: empty, and without a marker.
     stores.index.begin_rebuild_of(lost.clone()).await.unwrap();
     let run = async move |job: Job| job.rebuild_missing(4).await.expect("a rebuild");
-    let run = HeldRun::start(&stores, (gate::PRIMARIES, QUERIES_OF_HALF), settings(true), run).await;
+    let run = HeldRun::start(
+        &stores,
+        (gate::PRIMARIES, QUERIES_OF_HALF),
+        settings(true),
+        run,
+    )
+    .await;
     let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
     for (partition, answer) in readiness {
-        let expected = if lost.contains(&partition) { Some(NotReady::NoMarker) } else { None };
+        let expected = if lost.contains(&partition) {
+            Some(NotReady::NoMarker)
+        } else {
+            None
+        };
         assert_eq!(answer.err(), expected, "{partition:?}");
     }
     let report = super::expect(0, run.finish().await);
-    let filled = report.notes.iter().find_map(|note| note.split_once(" comments, of which")?.0.parse::<u64>().ok());
-    assert!(filled < Some(COMMENTS / 2), "only lost partitions are filled: {report}");
+    let filled = report.notes.iter().find_map(|note| {
+        note.split_once(" comments, of which")?
+            .0
+            .parse::<u64>()
+            .ok()
+    });
+    assert!(
+        filled < Some(COMMENTS / 2),
+        "only lost partitions are filled: {report}"
+    );
     assert!(is_ready(&stores, now()).await);
     stores.assert_index().await;
-    // The other partitions have another token by now. The next run checks them, and readers believe them meanwhile.
+    // The other partitions have another token by now. The next run checks them, and readers believe
+    // them meanwhile.
     let run = HeldRun::start(&stores, (gate::JOURNAL, 0), settings(true), recent).await;
     assert!(is_ready(&stores, now()).await);
     super::expect(0, run.finish().await);
@@ -69,15 +102,29 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fills_or_another_table_owns() {
+async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fills_or_another_table_owns()
+ {
     let stores = start().await;
     let untouched = async |invoked: &Invoked, why: &str| {
-        assert!(rebuild(invoked).is_none_or(|report| report.held_by.is_some()), "{why}: {invoked:?}");
+        assert!(
+            rebuild(invoked).is_none_or(|report| report.held_by.is_some()),
+            "{why}: {invoked:?}"
+        );
     };
     // A rebuild under way.
     let run = async move |job: Job| job.rebuild(4).await;
-    let run = HeldRun::start(&stores, (gate::PRIMARIES, QUERIES_OF_HALF), settings(true), run).await;
-    untouched(&invoke(job(&stores, true), &stores, SCHEDULED).await, "a rebuild is under way").await;
+    let run = HeldRun::start(
+        &stores,
+        (gate::PRIMARIES, QUERIES_OF_HALF),
+        settings(true),
+        run,
+    )
+    .await;
+    untouched(
+        &invoke(job(&stores, true), &stores, SCHEDULED).await,
+        "a rebuild is under way",
+    )
+    .await;
     super::expect(0, run.finish().await);
     assert!(is_ready(&stores, now()).await);
     // The time is up.
@@ -87,14 +134,29 @@ async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fil
     assert!(!is_ready(&stores, now()).await);
     // The next run has time. The one after it finds nothing to rebuild.
     let next = invoke(job(&stores, true), &stores, SCHEDULED).await;
-    assert!(rebuild(&next).is_some() && is_ready(&stores, now()).await, "{next:?}");
+    assert!(
+        rebuild(&next).is_some() && is_ready(&stores, now()).await,
+        "{next:?}"
+    );
     stores.assert_index().await;
-    untouched(&invoke(job(&stores, true), &stores, SCHEDULED).await, "nothing is lost").await;
+    untouched(
+        &invoke(job(&stores, true), &stores, SCHEDULED).await,
+        "nothing is lost",
+    )
+    .await;
     stores.index.clear().await.unwrap();
     // The index of another table.
     let other = stores.index.begin_rebuild().await.unwrap();
-    stores.index.finish_rebuild(&other, "another-table", now()).await.unwrap();
-    untouched(&invoke(job(&stores, true), &stores, SCHEDULED).await, "another table").await;
+    stores
+        .index
+        .finish_rebuild(&other, "another-table", now())
+        .await
+        .unwrap();
+    untouched(
+        &invoke(job(&stores, true), &stores, SCHEDULED).await,
+        "another table",
+    )
+    .await;
     assert!(stores.index.is_ready("another-table", now()).await.unwrap());
     stores.index.clear().await.unwrap();
 }
@@ -104,6 +166,9 @@ async fn a_redis_that_does_not_answer_is_not_rebuilt() {
     let (redis, mut stores): (OwnRedis, Stores) = Stores::start_ready_on_own_redis().await;
     end_redis(&redis, &mut stores).await;
     let invoked = invoke(job(&stores, true), &stores, SCHEDULED).await;
-    let is_away = invoked.status.as_ref().is_ok_and(|status| status.index.is_err());
+    let is_away = invoked
+        .status
+        .as_ref()
+        .is_ok_and(|status| status.index.is_err());
     assert!(rebuild(&invoked).is_none() && is_away, "{invoked:?}");
 }

@@ -1,7 +1,8 @@
 //! The repair job finds and repairs every difference, and never undoes a change by a client.
 //!
-//! The page index is where `PAGEMARK_TEST_PAGE_INDEX` says. Some guarantees need a server. A module that has only such
-//! guarantees says "Server" in its first lines; in other modules, these tests start their stores with Redis.
+//! The page index is where `PAGEMARK_TEST_PAGE_INDEX` says. Some guarantees need a server. A module
+//! that has only such guarantees says "Server" in its first lines; in other modules, these tests
+//! start their stores with Redis.
 
 mod audit;
 mod cluster;
@@ -38,8 +39,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything again. The lease
-/// outlasts a held request, also on a busy machine.
+/// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything
+/// again. The lease outlasts a held request, also on a busy machine.
 fn settings(apply: bool) -> JobSettings {
     JobSettings {
         apply,
@@ -52,7 +53,10 @@ fn settings(apply: bool) -> JobSettings {
 
 /// Settings of a job that checks only what follows the watermarks.
 fn no_overlap() -> JobSettings {
-    JobSettings { overlap: Duration::ZERO, ..settings(true) }
+    JobSettings {
+        overlap: Duration::ZERO,
+        ..settings(true)
+    }
 }
 
 pub(crate) fn job(stores: &Stores, apply: bool) -> Job {
@@ -105,12 +109,18 @@ impl<T: Send + 'static> HeldRun<T> {
     }
 }
 
-async fn start_with(numbers: Range<u64>, product: impl Fn(u64) -> ProductId) -> (Stores, Vec<Comment>) {
+async fn start_with(
+    numbers: Range<u64>,
+    product: impl Fn(u64) -> ProductId,
+) -> (Stores, Vec<Comment>) {
     with_comments(Stores::start_ready().await, numbers, product).await
 }
 
 /// Like [`start_with`], with the page index in Redis: for what only a server can show.
-async fn start_with_redis(numbers: Range<u64>, product: impl Fn(u64) -> ProductId) -> (Stores, Vec<Comment>) {
+async fn start_with_redis(
+    numbers: Range<u64>,
+    product: impl Fn(u64) -> ProductId,
+) -> (Stores, Vec<Comment>) {
     with_comments(Stores::start_ready_with_redis().await, numbers, product).await
 }
 
@@ -124,23 +134,39 @@ async fn with_comments(
     (stores, comments)
 }
 
-/// Whether readers believe the page index at an instant. Asserts that this is the same for all partitions.
+/// Whether readers believe the page index at an instant. Asserts that this is the same for all
+/// partitions.
 async fn is_ready(stores: &Stores, at: Timestamp) -> bool {
-    let readiness = stores.index.readiness(&stores.table_id().await, at).await.unwrap();
-    let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
+    let readiness = stores
+        .index
+        .readiness(&stores.table_id().await, at)
+        .await
+        .unwrap();
+    let ready = readiness
+        .iter()
+        .filter(|(_, answer)| answer.is_ok())
+        .count();
     assert!([0, readiness.len()].contains(&ready), "{readiness:?}");
     ready > 0
 }
 
-/// Asserts that the page index lacks writes, because otherwise the test of their loss tests nothing.
+/// Asserts that the page index lacks writes, because otherwise the test of their loss tests
+/// nothing.
 async fn assert_writes_lost(stores: &Stores) {
-    let differences = differences_of_page_index(&Contents::read(&stores.table).await, stores.checked()).await;
-    assert!(!differences.is_empty(), "nothing is lost, so this tests nothing");
+    let differences =
+        differences_of_page_index(&Contents::read(&stores.table).await, stores.checked()).await;
+    assert!(
+        !differences.is_empty(),
+        "nothing is lost, so this tests nothing"
+    );
 }
 
 async fn end_redis(redis: &OwnRedis, stores: &mut Stores) {
     redis.server.kill().await;
-    let impatient = RedisIndexConfig { timeout: Duration::from_millis(200), ..stores.redis().clone() };
+    let impatient = RedisIndexConfig {
+        timeout: Duration::from_millis(200),
+        ..stores.redis().clone()
+    };
     stores.index = redis_index::connect(&impatient).unwrap();
 }
 
@@ -157,22 +183,51 @@ async fn quarantine_batch(quarantine: &Quarantine, records: &[Value]) {
         detail: "Unhandled".to_owned(),
         invoke_count: 21,
     };
-    quarantine.put(&reason, &json!({ "Records": records })).await.unwrap();
+    quarantine
+        .put(&reason, &json!({ "Records": records }))
+        .await
+        .unwrap();
 }
 
 /// The whole table as one segment, because the embedded engine has one connection.
 pub(crate) fn whole() -> AuditOptions {
-    AuditOptions { segments: 1, ..AuditOptions::default() }
+    AuditOptions {
+        segments: 1,
+        ..AuditOptions::default()
+    }
 }
 
-/// Creates comments, and changes, hides or deletes most of them. The functions have seen nothing of it.
+/// Creates comments, and changes, hides or deletes most of them. The functions have seen nothing of
+/// it.
 async fn write_changes(stores: &Stores, numbers: Range<u64>) {
-    for (number, comment) in numbers.clone().zip(stores.create_all(numbers, product).await) {
-        let hidden = CommentPatch { status: Some(Status::Hidden), ..CommentPatch::default() };
+    for (number, comment) in numbers
+        .clone()
+        .zip(stores.create_all(numbers, product).await)
+    {
+        let hidden = CommentPatch {
+            status: Some(Status::Hidden),
+            ..CommentPatch::default()
+        };
         match number % 4 {
-            0 => stores.table.delete_comment(&comment.id, |_| true).await.unwrap(),
-            1 => drop(stores.table.patch_comment(&comment.id, |_| true, &hidden).await.unwrap()),
-            2 => drop(stores.table.patch_comment(&comment.id, |_| true, &data::rate(1 + number % 5)).await.unwrap()),
+            0 => stores
+                .table
+                .delete_comment(&comment.id, |_| true)
+                .await
+                .unwrap(),
+            1 => drop(
+                stores
+                    .table
+                    .patch_comment(&comment.id, |_| true, &hidden)
+                    .await
+                    .unwrap(),
+            ),
+            2 => drop(
+                stores
+                    .table
+                    .patch_comment(&comment.id, |_| true, &data::rate(1 + number % 5))
+                    .await
+                    .unwrap(),
+            ),
             _ => {}
         }
     }

@@ -1,5 +1,5 @@
-//! `quarantine`: repairs every comment in a batch according to the comment's current state, and removes the batch when
-//! all are in order.
+//! `quarantine`: repairs every comment in a batch according to the comment's current state, and
+//! removes the batch when all are in order.
 
 use functions::Quarantine;
 use model::CommentId;
@@ -20,7 +20,14 @@ async fn a_bucket_is_repaired_from_the_comments_present_state() {
     let place = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
     let quarantine = Quarantine::connect(&place, Some(&s3.url)).await;
     // The run ignores an object of a different application.
-    s3.client.put_object().bucket(BUCKET).key("other/object").body(Vec::new().into()).send().await.unwrap();
+    s3.client
+        .put_object()
+        .bucket(BUCKET)
+        .key("other/object")
+        .body(Vec::new().into())
+        .send()
+        .await
+        .unwrap();
     write_changes(&stores, 0..20).await;
     let records: Vec<Value> = stores.lambda_records().await;
     let batches: Vec<_> = records.chunks(7).collect();
@@ -30,19 +37,51 @@ async fn a_bucket_is_repaired_from_the_comments_present_state() {
     // The records are now old: replaying them would undo these changes.
     for number in [2, 3, 6, 7] {
         let id = data::comment_id(&format!("c{number:04}"));
-        stores.table.patch_comment(&id, |_| true, &data::rate(5)).await.unwrap();
+        stores
+            .table
+            .patch_comment(&id, |_| true, &data::rate(5))
+            .await
+            .unwrap();
     }
-    stores.table.delete_comment(&data::comment_id("c0011"), |_| true).await.unwrap();
-    assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches.len());
-    expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT, job(&stores, false).quarantine(&quarantine).await);
-    assert_eq!(quarantine.list(None, 1_000).await.unwrap().len(), batches.len(), "a dry run removes nothing");
-    expect(exit::DRIFT_FOUND, job(&stores, true).quarantine(&quarantine).await);
-    assert_eq!(quarantine.list(None, 1_000).await.unwrap(), Vec::<String>::new());
+    stores
+        .table
+        .delete_comment(&data::comment_id("c0011"), |_| true)
+        .await
+        .unwrap();
+    assert_eq!(
+        quarantine.list(None, 1_000).await.unwrap().len(),
+        batches.len()
+    );
+    expect(
+        exit::DRIFT_FOUND | exit::DRIFT_LEFT,
+        job(&stores, false).quarantine(&quarantine).await,
+    );
+    assert_eq!(
+        quarantine.list(None, 1_000).await.unwrap().len(),
+        batches.len(),
+        "a dry run removes nothing"
+    );
+    expect(
+        exit::DRIFT_FOUND,
+        job(&stores, true).quarantine(&quarantine).await,
+    );
+    assert_eq!(
+        quarantine.list(None, 1_000).await.unwrap(),
+        Vec::<String>::new()
+    );
     assert_clean(&job(&stores, true).quarantine(&quarantine).await);
     // Changes after the batches are left to the handlers, or to `recent`.
     job(&stores, true).recent().await;
     stores.assert_invariants().await;
-    let left: Vec<_> = s3.client.list_objects_v2().bucket(BUCKET).send().await.unwrap().contents.unwrap_or_default();
+    let left: Vec<_> = s3
+        .client
+        .list_objects_v2()
+        .bucket(BUCKET)
+        .send()
+        .await
+        .unwrap()
+        .contents
+        .unwrap_or_default();
     assert_eq!(left.len(), 1);
     stores.finish().await;
 }
@@ -57,26 +96,47 @@ async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     let records: Vec<Value> = stores.lambda_records().await;
     let of = |id: &CommentId| -> Vec<Value> {
         let pk = format!("COMMENT#{id}");
-        records.iter().filter(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk.as_str()).cloned().collect()
+        records
+            .iter()
+            .filter(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk.as_str())
+            .cloned()
+            .collect()
     };
     let with_malformed = vec![of(&fine.id)[0].clone(), json!({ "eventID": "x" })];
     for batch in [of(&comment.id), of(&fine.id), with_malformed] {
         quarantine_batch(&quarantine, &batch).await;
     }
-    std::fs::write(stores.quarantine_folder().join("somebody-elses.txt"), "no JSON").unwrap();
+    std::fs::write(
+        stores.quarantine_folder().join("somebody-elses.txt"),
+        "no JSON",
+    )
+    .unwrap();
     let report = job(&stores, true).quarantine(&quarantine).await;
     // Rejected data counts as a remaining difference.
-    assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED, "{report}");
+    assert_eq!(
+        report.exit_code(),
+        exit::DRIFT_FOUND | exit::DRIFT_LEFT | exit::UNRESOLVED,
+        "{report}"
+    );
     assert!((1..31).contains(&report.left), "{report}");
     assert_eq!(report.repaired + report.left, 2 * (31 + 2 + 2), "{report}");
     assert_eq!(report.unresolved_count, 3, "{report}");
-    assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 3, "the batch of which everything is right has gone");
+    assert_eq!(
+        quarantine.list(None, 10).await.unwrap().len(),
+        3,
+        "the batch of which everything is right has gone"
+    );
     // A duplicate that cannot be written does not stop the repair of its comment's rank entries.
     stores.assert_index().await;
     assert_clean(&job(&stores, false).check(&fine.id, None).await);
     // Make the comment smaller. The other two batches stay until a person removes them.
-    stores.break_primary_item(&comment.id, "padding", None).await;
-    expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).quarantine(&quarantine).await);
+    stores
+        .break_primary_item(&comment.id, "padding", None)
+        .await;
+    expect(
+        exit::DRIFT_FOUND | exit::UNRESOLVED,
+        job(&stores, true).quarantine(&quarantine).await,
+    );
     assert_eq!(quarantine.list(None, 10).await.unwrap().len(), 2);
     stores.assert_invariants().await;
     stores.index.clear().await.unwrap();

@@ -9,8 +9,8 @@ use repair_job::{JobSettings, Report, Stop, StopReason, exit};
 use table::Lease;
 
 use super::{
-    HeldRun, assert_clean, end_redis, expect, job, job_with, no_overlap, product, recent, restart_redis, settings,
-    whole, write_changes,
+    HeldRun, assert_clean, end_redis, expect, job, job_with, no_overlap, product, recent,
+    restart_redis, settings, whole, write_changes,
 };
 use crate::{
     fixture::{
@@ -29,7 +29,10 @@ const DAY_MS: i64 = 24 * 3_600_000;
 
 async fn watermarks(stores: &Stores, index: &PageIndex) -> Vec<(IndexPartition, Timestamp)> {
     let marks = index.marks(&stores.table_id().await).await.unwrap();
-    marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect()
+    marks
+        .into_iter()
+        .map(|(partition, mark)| (partition, mark.watermark))
+        .collect()
 }
 
 async fn watermark(stores: &Stores) -> Timestamp {
@@ -39,11 +42,17 @@ async fn watermark(stores: &Stores) -> Timestamp {
 async fn set_watermarks(stores: &Stores, at: Timestamp) {
     stores.table.advance_watermark(at).await.unwrap();
     let rebuild = stores.index.begin_rebuild().await.unwrap();
-    stores.index.finish_rebuild(&rebuild, &stores.table_id().await, at).await.unwrap();
+    stores
+        .index
+        .finish_rebuild(&rebuild, &stores.table_id().await, at)
+        .await
+        .unwrap();
 }
 
 async fn exact_recent(stores: &Stores) -> Report {
-    job_with(stores, no_overlap(), Stop::default()).recent().await
+    job_with(stores, no_overlap(), Stop::default())
+        .recent()
+        .await
 }
 
 #[tokio::test]
@@ -55,18 +64,37 @@ async fn a_dry_run_writes_nothing_at_all() {
         let contents = Contents::read(&stores.table).await;
         let marks = stores.index.marks(&stores.table_id().await).await.unwrap();
         let in_index = differences_of_page_index(&contents, stores.checked()).await;
-        (all_items(&stores.table).await, in_index, format!("{marks:?}"))
+        (
+            all_items(&stores.table).await,
+            in_index,
+            format!("{marks:?}"),
+        )
     };
     let before = everything().await;
-    for report in [job(&stores, false).recent().await, job(&stores, false).audit(whole()).await] {
-        assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT, "{report}");
+    for report in [
+        job(&stores, false).recent().await,
+        job(&stores, false).audit(whole()).await,
+    ] {
+        assert_eq!(
+            report.exit_code(),
+            exit::DRIFT_FOUND | exit::DRIFT_LEFT,
+            "{report}"
+        );
         assert_eq!(report.write_units, 0.0, "{report}");
     }
-    expect(0, job(&stores, false).quarantine(&stores.quarantine()).await);
+    expect(
+        0,
+        job(&stores, false).quarantine(&stores.quarantine()).await,
+    );
     expect(exit::SKIPPED, job(&stores, false).rebuild(2).await);
-    job(&stores, false).check(&data::comment_id("c0000"), None).await;
+    job(&stores, false)
+        .check(&data::comment_id("c0000"), None)
+        .await;
     job(&stores, false).status(1, None).await.unwrap();
-    assert!(everything().await == before, "the table or the page index has changed");
+    assert!(
+        everything().await == before,
+        "the table or the page index has changed"
+    );
     stores.finish().await;
 }
 
@@ -74,14 +102,25 @@ async fn a_dry_run_writes_nothing_at_all() {
 async fn changes_within_the_settle_delay_wait_for_the_next_run() {
     let stores = Stores::start_ready().await;
     write_changes(&stores, 0..20).await;
-    let settle = JobSettings { settle: Duration::from_secs(3600), ..settings(true) };
+    let settle = JobSettings {
+        settle: Duration::from_secs(3600),
+        ..settings(true)
+    };
     let before = now();
     let report = job_with(&stores, settle, Stop::default()).recent().await;
     assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
     let of_duplicates = watermark(&stores).await;
-    assert!(of_duplicates <= before.plus_ms(-3_600_000 + 60_000), "{of_duplicates}");
+    assert!(
+        of_duplicates <= before.plus_ms(-3_600_000 + 60_000),
+        "{of_duplicates}"
+    );
     // The markers are already later, and stay.
-    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at > of_duplicates));
+    assert!(
+        watermarks(&stores, &stores.index)
+            .await
+            .iter()
+            .all(|(_, at)| *at > of_duplicates)
+    );
     expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.finish().await;
 }
@@ -91,8 +130,15 @@ async fn without_a_ready_page_index_only_duplicates_are_repaired() {
     let (redis, mut stores) = Stores::start_on_own_redis().await;
     write_changes(&stores, 0..20).await;
     // A new index has no markers.
-    expect(exit::DRIFT_FOUND | exit::SKIPPED, job(&stores, true).recent().await);
-    assert_eq!(stores.key_names().await.len(), 0, "nothing is put into an index that nobody fills");
+    expect(
+        exit::DRIFT_FOUND | exit::SKIPPED,
+        job(&stores, true).recent().await,
+    );
+    assert_eq!(
+        stores.key_names().await.len(),
+        0,
+        "nothing is put into an index that nobody fills"
+    );
     let first = watermark(&stores).await;
     end_redis(&redis, &mut stores).await;
     expect(exit::SKIPPED, job(&stores, true).recent().await);
@@ -111,13 +157,26 @@ async fn watermarks_older_than_the_journal_do_not_advance() {
     set_watermarks(&stores, long_ago).await;
     for _ in 0..2 {
         let report = job(&stores, true).recent().await;
-        assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 2), "{report}");
+        assert_eq!(
+            (report.exit_code(), report.unresolved_count),
+            (exit::UNRESOLVED, 2),
+            "{report}"
+        );
         let says = report.unresolved.join("\n");
-        assert!(says.contains("repair-job rebuild") && says.contains("repair-job audit --apply"), "{says}");
+        assert!(
+            says.contains("repair-job rebuild") && says.contains("repair-job audit --apply"),
+            "{says}"
+        );
     }
     assert_eq!(stores.table.watermark().await.unwrap(), Some(long_ago));
-    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at == long_ago));
-    // The commands in the report help: an audit of the whole table covers the duplicates, and a rebuild the page index.
+    assert!(
+        watermarks(&stores, &stores.index)
+            .await
+            .iter()
+            .all(|(_, at)| *at == long_ago)
+    );
+    // The commands in the report help: an audit of the whole table covers the duplicates, and a
+    // rebuild the page index.
     let audit = job(&stores, true).audit(whole()).await;
     assert_eq!(audit.exit_code() & !(exit::DRIFT_FOUND), 0, "{audit}");
     assert!(watermark(&stores).await > long_ago);
@@ -131,12 +190,20 @@ async fn a_watermark_in_the_future_is_reported_and_the_whole_journal_is_read() {
     let stores = Stores::start().await;
     set_watermarks(&stores, now().plus_ms(DAY_MS)).await;
     write_changes(&stores, 0..20).await;
-    let report = expect(exit::DRIFT_FOUND | exit::UNRESOLVED, job(&stores, true).recent().await);
+    let report = expect(
+        exit::DRIFT_FOUND | exit::UNRESOLVED,
+        job(&stores, true).recent().await,
+    );
     assert_eq!(report.unresolved_count, 2, "{report}");
     stores.assert_invariants().await;
     let of_duplicates = watermark(&stores).await;
     assert!(of_duplicates <= now());
-    assert!(watermarks(&stores, &stores.index).await.iter().all(|(_, at)| *at == of_duplicates));
+    assert!(
+        watermarks(&stores, &stores.index)
+            .await
+            .iter()
+            .all(|(_, at)| *at == of_duplicates)
+    );
     assert_clean(&job(&stores, true).recent().await);
     stores.finish().await;
 }
@@ -146,20 +213,37 @@ async fn an_unresolved_comment_counts_in_every_run_until_it_is_right() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;
     stores.deliver_all().await;
-    let item = stores.break_primary_item(&comment.id, "rating", data::text_value("four")).await;
-    expect(exit::UNRESOLVED | exit::DRIFT_FOUND, job(&stores, true).audit(whole()).await);
+    let item = stores
+        .break_primary_item(&comment.id, "rating", data::text_value("four"))
+        .await;
+    expect(
+        exit::UNRESOLVED | exit::DRIFT_FOUND,
+        job(&stores, true).audit(whole()).await,
+    );
     for _ in 0..3 {
         let report = exact_recent(&stores).await;
-        assert_eq!((report.exit_code(), report.unresolved_count), (exit::UNRESOLVED, 1), "{report}");
-        assert!(report.unresolved[0].contains(comment.id.as_str()), "{report}");
+        assert_eq!(
+            (report.exit_code(), report.unresolved_count),
+            (exit::UNRESOLVED, 1),
+            "{report}"
+        );
+        assert!(
+            report.unresolved[0].contains(comment.id.as_str()),
+            "{report}"
+        );
     }
     stores.put_raw(item).await;
-    assert_eq!(exact_recent(&stores).await.exit_code(), exit::DRIFT_FOUND, "what was removed is made again");
+    assert_eq!(
+        exact_recent(&stores).await.exit_code(),
+        exit::DRIFT_FOUND,
+        "what was removed is made again"
+    );
     for _ in 0..2 {
         assert_clean(&exact_recent(&stores).await);
     }
     stores.assert_invariants().await;
-    // Do not read the stream: DynamoDB Local shows the remembered empty map as a value without a type.
+    // Do not read the stream: DynamoDB Local shows the remembered empty map as a value without a
+    // type.
     stores.index.clear().await.unwrap();
 }
 
@@ -173,10 +257,20 @@ async fn recent_since_repairs_damage_before_the_watermarks() {
     let passed = watermark(&stores).await;
     inflict(&stores, &comment, Damage::DropDuplicates).await;
     assert_clean(&exact_recent(&stores).await);
-    expect(exit::DRIFT_FOUND, job_with(&stores, no_overlap(), Stop::default()).recent_since(Some(before)).await);
+    expect(
+        exit::DRIFT_FOUND,
+        job_with(&stores, no_overlap(), Stop::default())
+            .recent_since(Some(before))
+            .await,
+    );
     assert!(watermark(&stores).await > passed);
     stores.assert_invariants().await;
-    expect(exit::UNRESOLVED, job(&stores, false).recent_since(Some(before.plus_ms(-30 * DAY_MS))).await);
+    expect(
+        exit::UNRESOLVED,
+        job(&stores, false)
+            .recent_since(Some(before.plus_ms(-30 * DAY_MS)))
+            .await,
+    );
     stores.finish().await;
 }
 
@@ -187,13 +281,22 @@ async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     let damaged = &comments[3];
     // Its last change is two minutes ago, so its duplicates are not on their way.
     let revision = Revision::after(None, now().plus_ms(-120_000), 1).to_string();
-    stores.break_primary_item(&damaged.id, "revision", data::text_value(revision)).await;
+    stores
+        .break_primary_item(&damaged.id, "revision", data::text_value(revision))
+        .await;
     stores.deliver_all().await;
     assert_clean(&exact_recent(&stores).await);
     inflict(&stores, damaged, Damage::DropDuplicates).await;
     // A rank too many, in a language that the reader's filter does not name.
-    let (ghost, placement) = (data::comment_id("ghost"), data::placement(&damaged.product, "fr", 2));
-    stores.index.apply(&data::index_comment(&ghost, &placement, data::at_ms(5))).await.unwrap();
+    let (ghost, placement) = (
+        data::comment_id("ghost"),
+        data::placement(&damaged.product, "fr", 2),
+    );
+    stores
+        .index
+        .apply(&data::index_comment(&ghost, &placement, data::at_ms(5)))
+        .await
+        .unwrap();
     assert_clean(&exact_recent(&stores).await);
     let looked_for = data::filter(None, Some("2.3")).placement_in(&damaged.product);
     stores.table.report(&ghost, &looked_for).await.unwrap();
@@ -202,18 +305,34 @@ async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     for ratings in RatingSet::every().filter(|ratings| ratings.contains(damaged.rating)) {
         for language in [None, Some(damaged.language.clone())] {
             let filter = Filter::new(language, Some(ratings));
-            let page = api.http.get(&listing_url(&damaged.product, &filter, Order::Newest, 20)).await.expect(200);
+            let page = api
+                .http
+                .get(&listing_url(&damaged.product, &filter, Order::Newest, 20))
+                .await
+                .expect(200);
             assert!(ids(&page).contains(&damaged.id.to_string()), "{page}");
         }
     }
     wait_for("a report", async || {
-        let reports: Vec<_> = journal(&stores.table).await.into_iter().filter(|entry| entry.is_report).collect();
-        if reports.iter().any(|entry| entry.id == damaged.id) { Ok(()) } else { Err(reports) }
+        let reports: Vec<_> = journal(&stores.table)
+            .await
+            .into_iter()
+            .filter(|entry| entry.is_report)
+            .collect();
+        if reports.iter().any(|entry| entry.id == damaged.id) {
+            Ok(())
+        } else {
+            Err(reports)
+        }
     })
     .await;
     api.finish().await;
     let report = expect(exit::DRIFT_FOUND, exact_recent(&stores).await);
-    assert_eq!((report.checked, report.drifted_comments, report.left), (2, 2, 0), "{report}");
+    assert_eq!(
+        (report.checked, report.drifted_comments, report.left),
+        (2, 2, 0),
+        "{report}"
+    );
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -223,16 +342,35 @@ async fn a_run_stops_when_another_run_takes_its_lease() {
     let stores = Stores::start_ready().await;
     let begun = now();
     stores.create_all(0..40, product).await;
-    let short = JobSettings { lease: Duration::from_secs(5), concurrency: 1, ..settings(true) };
+    let short = JobSettings {
+        lease: Duration::from_secs(5),
+        concurrency: 1,
+        ..settings(true)
+    };
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), short, recent).await;
     // A slow run has moved the watermark through the empty parts before the first change.
     let watermark = stores.table.watermark().await.unwrap();
     assert!(watermark.is_none_or(|at| at <= begun), "{watermark:?}");
     // Another run takes the lease, as if the first one had slept for longer than its lease.
-    let other = Lease { holder: "other".to_owned(), who: "another".to_owned(), since: now(), until_ms: i64::MAX };
+    let other = Lease {
+        holder: "other".to_owned(),
+        who: "another".to_owned(),
+        since: now(),
+        until_ms: i64::MAX,
+    };
     let far_future = now().plus_ms(DAY_MS);
-    assert_eq!(stores.table.take_lease("recent", &other, far_future).await.unwrap(), None);
-    wait_for("a renewal that fails", async || run.stop.reason().map(drop).ok_or("no reason to stop")).await;
+    assert_eq!(
+        stores
+            .table
+            .take_lease("recent", &other, far_future)
+            .await
+            .unwrap(),
+        None
+    );
+    wait_for("a renewal that fails", async || {
+        run.stop.reason().map(drop).ok_or("no reason to stop")
+    })
+    .await;
     let report = run.finish().await;
     let reason = report.stopped.as_ref().map(|stopped| stopped.reason);
     assert_eq!(reason, Some(StopReason::LeaseLost), "{report}");
@@ -240,7 +378,10 @@ async fn a_run_stops_when_another_run_takes_its_lease() {
     assert_eq!(stores.table.leases().await.unwrap().len(), 1);
     assert_eq!(stores.table.watermark().await.unwrap(), watermark);
     let status = job(&stores, false).status(1, None).await.unwrap();
-    assert!(status.last_runs.iter().all(|run| run.command != "recent"), "it has written down how it ended: {status}");
+    assert!(
+        status.last_runs.iter().all(|run| run.command != "recent"),
+        "it has written down how it ended: {status}"
+    );
     stores.table.release_lease("recent", "other").await.unwrap();
     expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_invariants().await;

@@ -1,5 +1,5 @@
-//! Stopped audits resume by the time when they began, and others start anew, so that an audit of everything checks
-//! everything.
+//! Stopped audits resume by the time when they began, and others start anew, so that an audit of
+//! everything checks everything.
 
 use model::{Comment, Timestamp};
 use process::now;
@@ -25,8 +25,12 @@ async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
 
 /// Runs an audit, and stops it while it waits for the table's second answer.
 async fn stop_in_the_middle(stores: &Stores, options: AuditOptions) -> Report {
-    let run =
-        HeldRun::start(stores, (gate::TABLE_SCANS, 1), settings(true), |job| async move { job.audit(options).await });
+    let run = HeldRun::start(
+        stores,
+        (gate::TABLE_SCANS, 1),
+        settings(true),
+        |job| async move { job.audit(options).await },
+    );
     run.await.stop().await
 }
 
@@ -38,12 +42,22 @@ async fn a_stopped_audit_says_since_when_it_resumes_and_any_other_starts_anew() 
     let read = report.items;
     let resumes = report.stopped.unwrap().resumes;
     let since = resumes.split(' ').nth(1).unwrap();
-    let resumed = AuditOptions { since: Some(Timestamp::parse(since).unwrap()), ..whole() };
+    let resumed = AuditOptions {
+        since: Some(Timestamp::parse(since).unwrap()),
+        ..whole()
+    };
     let report = job(&stores, true).audit(resumed).await;
     let all = u64::try_from(stores.assert_invariants().await.count()).unwrap();
-    assert!(report.items < all && report.items + read >= all, "{read} before: {report}");
+    assert!(
+        report.items < all && report.items + read >= all,
+        "{read} before: {report}"
+    );
     let report = job(&stores, true).audit(resumed).await;
-    assert_eq!((report.items, report.members), (0, 0), "everything was checked: {report}");
+    assert_eq!(
+        (report.items, report.members),
+        (0, 0),
+        "everything was checked: {report}"
+    );
     let report = job(&stores, true).audit(whole()).await;
     assert!(report.items >= all && report.members > 0, "{report}");
     stores.index.clear().await.unwrap();
@@ -53,11 +67,18 @@ async fn a_stopped_audit_says_since_when_it_resumes_and_any_other_starts_anew() 
 async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
     let comments = create(&stores, COMMENTS).await;
-    let damages = comments.iter().step_by(3).map(|comment| (comment, Damage::DropRanks));
+    let damages = comments
+        .iter()
+        .step_by(3)
+        .map(|comment| (comment, Damage::DropRanks));
     inflict_all(&stores, damages).await;
     redis.ask::<()>("SAVE").await;
     end_redis(&redis, &mut stores).await;
-    let options = AuditOptions { no_index_scan: true, since: Some(now()), ..whole() };
+    let options = AuditOptions {
+        no_index_scan: true,
+        since: Some(now()),
+        ..whole()
+    };
     expect(exit::SKIPPED, stop_in_the_middle(&stores, options).await);
     restart_redis(&redis, &mut stores).await;
     expect(exit::DRIFT_FOUND, job(&stores, true).audit(options).await);

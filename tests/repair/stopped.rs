@@ -1,4 +1,5 @@
-//! A run that cannot complete says so, records nothing as checked that it has not read, and still makes progress.
+//! A run that cannot complete says so, records nothing as checked that it has not read, and still
+//! makes progress.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -11,7 +12,10 @@ use repair_job::{Job, JobSettings, Stop, exit};
 use serde_json::Value;
 use table::TableConfig;
 
-use super::{HeldRun, assert_clean, expect, job, job_with, no_overlap, product, quarantine_batch, recent, settings};
+use super::{
+    HeldRun, assert_clean, expect, job, job_with, no_overlap, product, quarantine_batch, recent,
+    settings,
+};
 use crate::fixture::{
     data,
     faults::{TableFault, chosen_faults_table},
@@ -28,16 +32,38 @@ async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_che
     stores.table.advance_watermark(before).await.unwrap();
     let comments = stores.create_all(1..5, product).await;
     let (id, after) = (comments[0].id.clone(), Some(comments[0].placement()));
-    let entry = JournalEntry { id, revision: Revision::after(None, earlier, 1), before: None, after, is_report: false };
-    stores.put_raw(serde_dynamo::to_item(entry.to_item()).unwrap()).await;
+    let entry = JournalEntry {
+        id,
+        revision: Revision::after(None, earlier, 1),
+        before: None,
+        after,
+        is_report: false,
+    };
+    stores
+        .put_raw(serde_dynamo::to_item(entry.to_item()).unwrap())
+        .await;
     // The run has repaired what changed earlier, and repairs what has changed now.
-    let one_by_one = JobSettings { concurrency: 1, ..no_overlap() };
+    let one_by_one = JobSettings {
+        concurrency: 1,
+        ..no_overlap()
+    };
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), one_by_one, recent).await;
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
-    assert!(report.stopped.as_ref().is_some_and(|stopped| stopped.resumes.contains("resumes at")), "{report}");
+    assert!(
+        report
+            .stopped
+            .as_ref()
+            .is_some_and(|stopped| stopped.resumes.contains("resumes at")),
+        "{report}"
+    );
     let watermark = stores.table.watermark().await.unwrap().unwrap();
-    assert!(earlier < watermark && watermark < comments[1].revision.instant(), "it would begin anew: {report}");
-    job_with(&stores, no_overlap(), Stop::default()).recent().await;
+    assert!(
+        earlier < watermark && watermark < comments[1].revision.instant(),
+        "it would begin anew: {report}"
+    );
+    job_with(&stores, no_overlap(), Stop::default())
+        .recent()
+        .await;
     stores.assert_invariants().await;
     assert_clean(&job(&stores, false).recent().await);
     stores.finish().await;
@@ -50,17 +76,32 @@ async fn a_run_stopped_at_its_last_comments_reports_it() {
     let records: Vec<Value> = stores.lambda_records().await;
     let quarantine = stores.quarantine();
     quarantine_batch(&quarantine, &records).await;
-    let one_by_one = JobSettings { concurrency: 1, ..settings(true) };
+    let one_by_one = JobSettings {
+        concurrency: 1,
+        ..settings(true)
+    };
     let of_run = quarantine.clone();
     let run = async move |job: Job| job.quarantine(&of_run).await;
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), one_by_one, run).await;
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
-    assert_eq!((report.checked, &*report.notes), (2, &["0 batches removed, 1 kept".to_owned()][..]), "{report}");
+    assert_eq!(
+        (report.checked, &*report.notes),
+        (2, &["0 batches removed, 1 kept".to_owned()][..]),
+        "{report}"
+    );
     let checked = job_with(&stores, settings(true), Stop::after(Some(Duration::ZERO)));
     let checked = checked.check(&data::comment_id("c0003"), None).await;
-    assert_eq!((checked.exit_code(), checked.checked), (exit::SKIPPED, 0), "{checked}");
+    assert_eq!(
+        (checked.exit_code(), checked.checked),
+        (exit::SKIPPED, 0),
+        "{checked}"
+    );
     let report = job(&stores, true).quarantine(&quarantine).await;
-    assert_eq!((report.exit_code(), report.checked), (exit::DRIFT_FOUND, 4), "{report}");
+    assert_eq!(
+        (report.exit_code(), report.checked),
+        (exit::DRIFT_FOUND, 4),
+        "{report}"
+    );
     stores.assert_invariants().await;
     stores.finish().await;
 }
@@ -82,13 +123,25 @@ async fn repairs_before_a_store_failure_are_reported_and_no_watermark_passes_wha
     stores.table.advance_watermark(before).await.unwrap();
     stores.create_all(0..30, product).await;
     // One comment may not be read.
-    let refused =
-        job_with_faults(&stores, Stop::default(), |body| body.contains("COMMENT#c0007").then_some(TableFault::Refuse));
-    let report = expect(exit::FAILURE | exit::DRIFT_FOUND, refused.await.recent().await);
+    let refused = job_with_faults(&stores, Stop::default(), |body| {
+        body.contains("COMMENT#c0007").then_some(TableFault::Refuse)
+    });
+    let report = expect(
+        exit::FAILURE | exit::DRIFT_FOUND,
+        refused.await.recent().await,
+    );
     let written = Contents::read(&stores.table).await.duplicates;
-    assert_eq!(report.drifted[&DriftKind::MissingDuplicate], u64::try_from(written).unwrap(), "{report}");
+    assert_eq!(
+        report.drifted[&DriftKind::MissingDuplicate],
+        u64::try_from(written).unwrap(),
+        "{report}"
+    );
     assert!((1..30 * 31).contains(&written), "{written}");
-    assert_eq!(stores.table.watermark().await.unwrap(), Some(before), "{report}");
+    assert_eq!(
+        stores.table.watermark().await.unwrap(),
+        Some(before),
+        "{report}"
+    );
     expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     assert!(stores.table.watermark().await.unwrap() > Some(before));
     stores.assert_invariants().await;
@@ -109,7 +162,10 @@ async fn repairs_of_a_skipped_comment_are_reported() {
         }
         was_written.then_some(TableFault::Drop)
     });
-    let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, silent.await.check(&comment.id, None).await);
+    let report = expect(
+        exit::DRIFT_FOUND | exit::SKIPPED,
+        silent.await.check(&comment.id, None).await,
+    );
     assert_eq!(report.drifted[&DriftKind::MissingDuplicate], 31, "{report}");
     assert_eq!(Contents::read(&stores.table).await.duplicates, 31);
     stores.finish().await;

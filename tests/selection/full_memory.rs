@@ -23,12 +23,25 @@ async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() 
     check_positions(&index, &product, &filter).await;
     check_stats(&index, &product, &Filter::ANY).await;
     let comment = &product.comments[0];
-    let edits = index_edits(&comment.cd.id, None, std::slice::from_ref(&comment.placement));
+    let edits = index_edits(
+        &comment.cd.id,
+        None,
+        std::slice::from_ref(&comment.placement),
+    );
     let error = index.apply(&edits).await.unwrap_err();
-    assert!(error.is_unavailable(), "worth another try once there is room: {error:?}");
+    assert!(
+        error.is_unavailable(),
+        "worth another try once there is room: {error:?}"
+    );
     check_stats(&index, &product, &Filter::ANY).await;
 
     run("CONFIG SET maxmemory 0").await;
     index.apply(&edits).await.unwrap();
-    assert_eq!(stats(&index, &product.id, &Filter::ANY).await.by_rating.total(), 199);
+    assert_eq!(
+        stats(&index, &product.id, &Filter::ANY)
+            .await
+            .by_rating
+            .total(),
+        199
+    );
 }

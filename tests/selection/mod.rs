@@ -1,5 +1,5 @@
-//! For any spread of creation times, the page index gives the ranks, totals, positions and stats of a brute-force
-//! filter and sort, and needs few commands.
+//! For any spread of creation times, the page index gives the ranks, totals, positions and stats of
+//! a brute-force filter and sort, and needs few commands.
 
 mod cost;
 mod full_memory;
@@ -34,8 +34,8 @@ use crate::{
 /// Requests in parallel. They share one connection, so this hides the round trips.
 const CONCURRENCY: usize = 64;
 
-/// Puts products into an index and marks it ready. A third of the comments had another rating or language before, and
-/// the same number of further comments was deleted.
+/// Puts products into an index and marks it ready. A third of the comments had another rating or
+/// language before, and the same number of further comments was deleted.
 pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut StdRng) {
     let rebuild = index.begin_rebuild().await.unwrap();
     let (mut first, mut then) = (Vec::new(), Vec::new());
@@ -51,7 +51,11 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
         let other = data::comment_id(&format!("deleted.{id}"));
         for (id, after) in [(id, last), (&other, None)] {
             first.extend(data::index_comment(id, &before, comment.cd.created_at));
-            then.extend(index_edits(id, after, &[before.clone(), comment.placement.clone()]));
+            then.extend(index_edits(
+                id,
+                after,
+                &[before.clone(), comment.placement.clone()],
+            ));
         }
     }
     first.shuffle(random);
@@ -60,11 +64,14 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
     for edits in [&first, &then, &then] {
         index.apply(edits).await.unwrap();
     }
-    index.finish_rebuild(&rebuild, TABLE_ID, now()).await.unwrap();
+    index
+        .finish_rebuild(&rebuild, TABLE_ID, now())
+        .await
+        .unwrap();
 }
 
-/// Asks for the page that begins with each rank in `skips`, and compares with brute force. The settled comments are those
-/// up to an instant before or after `as_of`.
+/// Asks for the page that begins with each rank in `skips`, and compares with brute force. The
+/// settled comments are those up to an instant before or after `as_of`.
 pub(crate) async fn check_ranks(
     index: &PageIndex,
     product: &Product,
@@ -74,36 +81,81 @@ pub(crate) async fn check_ranks(
 ) {
     for (order, count) in iproduct!([Order::Newest, Order::Oldest], [1, 20]) {
         let listing = product.listing(filter, order);
-        let up_to = |at: Option<Timestamp>| move |cd: &&&Cd| at.is_none_or(|at| cd.created_at <= at);
+        let up_to =
+            |at: Option<Timestamp>| move |cd: &&&Cd| at.is_none_or(|at| cd.created_at <= at);
         let ranked: Vec<&Cd> = listing.iter().filter(up_to(as_of)).copied().collect();
-        let settled_at = product.comments.get(usize::from(count)).map(|comment| comment.cd.created_at);
-        let (all, settled) = (listing.len() as u64, listing.iter().filter(up_to(settled_at)).count() as u64);
-        let newest = listing.iter().map(|cd| cd.created_at).max().filter(|at| *at < now());
+        let settled_at = product
+            .comments
+            .get(usize::from(count))
+            .map(|comment| comment.cd.created_at);
+        let (all, settled) = (
+            listing.len() as u64,
+            listing.iter().filter(up_to(settled_at)).count() as u64,
+        );
+        let newest = listing
+            .iter()
+            .map(|cd| cd.created_at)
+            .max()
+            .filter(|at| *at < now());
         stream::iter(skips)
             .for_each_concurrent(CONCURRENCY, async |skip| {
                 let of_filter = RankedQuery::new(&product.id, filter);
-                let query = RankedQuery { order, skip: *skip, count, as_of, settled_at, ..of_filter };
+                let query = RankedQuery {
+                    order,
+                    skip: *skip,
+                    count,
+                    as_of,
+                    settled_at,
+                    ..of_filter
+                };
                 let found = ask(index, query).await;
-                let page = ranked.iter().skip(usize::try_from(*skip).unwrap()).take(count.into()).copied();
-                assert!(found.comments.iter().eq(page), "{}: {query:?}: {found:?}", product.shape);
-                assert!(as_of.or(newest).is_none_or(|reached| found.reached == reached), "{query:?}: {found:?}");
+                let page = ranked
+                    .iter()
+                    .skip(usize::try_from(*skip).unwrap())
+                    .take(count.into())
+                    .copied();
+                assert!(
+                    found.comments.iter().eq(page),
+                    "{}: {query:?}: {found:?}",
+                    product.shape
+                );
+                assert!(
+                    as_of
+                        .or(newest)
+                        .is_none_or(|reached| found.reached == reached),
+                    "{query:?}: {found:?}"
+                );
                 let totals = (found.total, found.settled, found.all);
-                assert_eq!(totals, (ranked.len() as u64, settled, all), "{}: {query:?}", product.shape);
+                assert_eq!(
+                    totals,
+                    (ranked.len() as u64, settled, all),
+                    "{}: {query:?}",
+                    product.shape
+                );
             })
             .await;
     }
 }
 
 async fn ask(index: &PageIndex, query: RankedQuery<'_>) -> Ranked {
-    index.ranked(&[query], TABLE_ID, now()).await.unwrap().remove(0).unwrap()
+    index
+        .ranked(&[query], TABLE_ID, now())
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap()
 }
 
 async fn stats(index: &PageIndex, product: &ProductId, filter: &Filter) -> Stats {
-    let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, filter) };
+    let query = RankedQuery {
+        stats: StatsWanted::WithLanguages,
+        ..RankedQuery::new(product, filter)
+    };
     ask(index, query).await.stats.unwrap()
 }
 
-/// The 31 sets of ratings, including all five, each with both languages, an unused language, and any language.
+/// The 31 sets of ratings, including all five, each with both languages, an unused language, and
+/// any language.
 fn filters() -> Vec<Filter> {
     let languages = [None, Some("en"), Some("pt-BR"), Some("fr")];
     iproduct!(languages, RatingSet::every().collect_vec())
@@ -111,22 +163,32 @@ fn filters() -> Vec<Filter> {
         .collect()
 }
 
-/// Checks every rank from the first to past the end, for some filters of each kind and at some instants.
+/// Checks every rank from the first to past the end, for some filters of each kind and at some
+/// instants.
 pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: &mut StdRng) {
     for filter in filters().sample(random, 8) {
         let total = product.listing(filter, Order::Newest).len() as u64;
-        let skips: Vec<u64> = (0..=total + 1).chain([total + 1000, 100_000_000_000_000]).collect();
+        let skips: Vec<u64> = (0..=total + 1)
+            .chain([total + 1000, 100_000_000_000_000])
+            .collect();
         check_ranks(index, product, filter, None, &skips).await;
         let instant = product.comments.choose(random).unwrap().cd.created_at;
         for as_of in [instant, instant.plus_ms(-1), Timestamp::MIN] {
-            let some: Vec<u64> = skips.sample(random, 60).copied().chain([0, total]).collect();
+            let some: Vec<u64> = skips
+                .sample(random, 60)
+                .copied()
+                .chain([0, total])
+                .collect();
             check_ranks(index, product, filter, Some(as_of), &some).await;
         }
     }
 }
 
 pub(crate) fn products(n: i64, random: &mut StdRng) -> Vec<Product> {
-    SHAPES.into_iter().map(|shape| shapes::product(shape, n, random)).collect()
+    SHAPES
+        .into_iter()
+        .map(|shape| shapes::product(shape, n, random))
+        .collect()
 }
 
 #[tokio::test]
@@ -147,7 +209,8 @@ async fn every_rank_of_every_filter_is_that_of_a_brute_force_sort() {
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_loaded_again() {
     let mut random = StdRng::seed_from_u64(3);
-    // Use a separate server. On the shared one, a call of a different test could lose its scripts twice.
+    // Use a separate server. On the shared one, a call of a different test could lose its scripts
+    // twice.
     let redis = OwnRedis::start().await;
     let index = redis.index();
     let product = shapes::product(SHAPES[2], 100, &mut random);
@@ -174,25 +237,64 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     let applied = index.apply(&edits);
     let (applied, ()) = tokio::join!(applied, forget());
     applied.unwrap();
-    assert_eq!(stats(&index, &product.id, &Filter::ANY).await.by_rating.total(), 700);
+    assert_eq!(
+        stats(&index, &product.id, &Filter::ANY)
+            .await
+            .by_rating
+            .total(),
+        700
+    );
 }
 
 pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
     let listing = product.listing(filter, Order::Oldest);
-    let some = product.comments.first().map(|comment| comment.cd.created_at);
+    let some = product
+        .comments
+        .first()
+        .map(|comment| comment.cd.created_at);
     // Also comments that are not indexed yet, at an instant that other comments share.
-    let indexed = [listing.first(), listing.get(listing.len() / 2), listing.last()].into_iter().flatten();
-    let new = indexed.map(|cd| Cd { id: data::comment_id(&format!("{}-new", cd.id)), created_at: cd.created_at });
-    let asked = listing.iter().copied().cloned().chain(new).cartesian_product([None, some]).collect_vec();
+    let indexed = [
+        listing.first(),
+        listing.get(listing.len() / 2),
+        listing.last(),
+    ]
+    .into_iter()
+    .flatten();
+    let new = indexed.map(|cd| Cd {
+        id: data::comment_id(&format!("{}-new", cd.id)),
+        created_at: cd.created_at,
+    });
+    let asked = listing
+        .iter()
+        .copied()
+        .cloned()
+        .chain(new)
+        .cartesian_product([None, some])
+        .collect_vec();
     stream::iter(&asked)
         .for_each_concurrent(CONCURRENCY, async |(cd, settled_at)| {
-            let query = PositionQuery { product: &product.id, filter, cd, settled_at: *settled_at };
-            let found = index.position(&query, TABLE_ID, now()).await.unwrap().unwrap();
+            let query = PositionQuery {
+                product: &product.id,
+                filter,
+                cd,
+                settled_at: *settled_at,
+            };
+            let found = index
+                .position(&query, TABLE_ID, now())
+                .await
+                .unwrap()
+                .unwrap();
             let others = || listing.iter().filter(|other| other.id != cd.id);
             let older = others().filter(|other| **other < cd).count() as u64;
             let all = || others().copied().chain([cd]);
-            let settled = all().filter(|cd| settled_at.is_none_or(|instant| cd.created_at <= instant)).count() as u64;
-            let expected = Position { older, total: all().count() as u64, settled };
+            let settled = all()
+                .filter(|cd| settled_at.is_none_or(|instant| cd.created_at <= instant))
+                .count() as u64;
+            let expected = Position {
+                older,
+                total: all().count() as u64,
+                settled,
+            };
             assert_eq!(found, expected, "{}: {cd}", product.shape);
         })
         .await;
@@ -215,33 +317,86 @@ async fn every_position_is_that_of_a_brute_force_sort() {
 
 pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &Filter) {
     let counted = |by: &dyn Fn(&Placement) -> bool| {
-        product.comments.iter().filter(|comment| by(&comment.placement)).count() as u64
+        product
+            .comments
+            .iter()
+            .filter(|comment| by(&comment.placement))
+            .count() as u64
     };
-    let in_language = |placement: &Placement| filter.language().is_none_or(|language| placement.language == *language);
+    let in_language = |placement: &Placement| {
+        filter
+            .language()
+            .is_none_or(|language| placement.language == *language)
+    };
     let found = stats(index, &product.id, filter).await;
     for (rating, count) in found.by_rating.iter() {
-        assert_eq!(count, counted(&|placement| placement.rating == rating && in_language(placement)), "{rating}");
+        assert_eq!(
+            count,
+            counted(&|placement| placement.rating == rating && in_language(placement)),
+            "{rating}"
+        );
     }
     for (rating, count) in found.by_rating_in_any_language.iter() {
-        assert_eq!(count, counted(&|placement| placement.rating == rating), "{rating}");
+        assert_eq!(
+            count,
+            counted(&|placement| placement.rating == rating),
+            "{rating}"
+        );
     }
     let nobody = data::product("nobody has commented on this");
-    let by_rating = |product| RankedQuery { stats: StatsWanted::ByRating, ..RankedQuery::new(product, filter) };
-    let counted = index.ranked(&[by_rating(&nobody), by_rating(&product.id)], TABLE_ID, now()).await.unwrap();
-    let [of_nobody, summary] =
-        counted.into_iter().map(|answer| answer.unwrap().stats.unwrap()).collect_array().unwrap();
-    assert_eq!(summary, Stats { by_language: Vec::new(), languages: 0, ..found.clone() });
-    assert_eq!((of_nobody.by_rating, of_nobody.last_commented_at), (RatingCounts::default(), None));
+    let by_rating = |product| RankedQuery {
+        stats: StatsWanted::ByRating,
+        ..RankedQuery::new(product, filter)
+    };
+    let counted = index
+        .ranked(
+            &[by_rating(&nobody), by_rating(&product.id)],
+            TABLE_ID,
+            now(),
+        )
+        .await
+        .unwrap();
+    let [of_nobody, summary] = counted
+        .into_iter()
+        .map(|answer| answer.unwrap().stats.unwrap())
+        .collect_array()
+        .unwrap();
+    assert_eq!(
+        summary,
+        Stats {
+            by_language: Vec::new(),
+            languages: 0,
+            ..found.clone()
+        }
+    );
+    assert_eq!(
+        (of_nobody.by_rating, of_nobody.last_commented_at),
+        (RatingCounts::default(), None)
+    );
     let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
     for Listed { placement, .. } in &product.comments {
-        let is_wanted = filter.ratings().is_none_or(|ratings| ratings.contains(placement.rating));
+        let is_wanted = filter
+            .ratings()
+            .is_none_or(|ratings| ratings.contains(placement.rating));
         *by_language.entry(&placement.language).or_default() += u64::from(is_wanted);
     }
     assert_eq!(found.languages, by_language.len() as u64);
     let counted = by_language.into_iter().take(Stats::LANGUAGES_MAX);
-    assert!(found.by_language.iter().map(|(language, count)| (language, *count)).eq(counted));
-    let times = product.comments.iter().filter(|comment| in_language(&comment.placement));
-    assert_eq!(found.last_commented_at, times.map(|comment| comment.cd.created_at).max());
+    assert!(
+        found
+            .by_language
+            .iter()
+            .map(|(language, count)| (language, *count))
+            .eq(counted)
+    );
+    let times = product
+        .comments
+        .iter()
+        .filter(|comment| in_language(&comment.placement));
+    assert_eq!(
+        found.last_commented_at,
+        times.map(|comment| comment.cd.created_at).max()
+    );
 }
 
 #[tokio::test]
@@ -268,13 +423,25 @@ async fn stats_of_a_product_in_very_many_languages_count_only_some() {
         make_ready(&index, now()).await;
         let id = data::product("every/tag");
         let comments = (0..3 * Stats::LANGUAGES_MAX).map(|number| {
-            let cd = Cd { created_at: now(), id: data::comment_id(&format!("c{number}")) };
+            let cd = Cd {
+                created_at: now(),
+                id: data::comment_id(&format!("c{number}")),
+            };
             let placement = data::placement(&id, &format!("x-{number:04}"), 1 + number as u64 % 5);
             Listed { cd, placement }
         });
-        let product = Product { shape: "one a language", id: id.clone(), comments: comments.collect() };
-        let edit = |comment: &Listed| data::index_comment(&comment.cd.id, &comment.placement, comment.cd.created_at);
-        index.apply(&product.comments.iter().flat_map(edit).collect::<Vec<_>>()).await.unwrap();
+        let product = Product {
+            shape: "one a language",
+            id: id.clone(),
+            comments: comments.collect(),
+        };
+        let edit = |comment: &Listed| {
+            data::index_comment(&comment.cd.id, &comment.placement, comment.cd.created_at)
+        };
+        index
+            .apply(&product.comments.iter().flat_map(edit).collect::<Vec<_>>())
+            .await
+            .unwrap();
         for ratings in [None, Some("2"), Some("1.3.5")] {
             for language in [None, Some("x-0001"), Some("x-0599")] {
                 check_stats(&index, &product, &data::filter(language, ratings)).await;

@@ -14,8 +14,12 @@ pub(crate) struct Product {
 
 impl Product {
     pub(super) fn listing(&self, filter: &Filter, order: Order) -> Vec<&Cd> {
-        let mut cds: Vec<&Cd> =
-            self.comments.iter().filter(|c| filter.matches(&c.placement)).map(|comment| &comment.cd).collect();
+        let mut cds: Vec<&Cd> = self
+            .comments
+            .iter()
+            .filter(|c| filter.matches(&c.placement))
+            .map(|comment| &comment.cd)
+            .collect();
         cds.sort();
         if order == Order::Newest {
             cds.reverse();
@@ -31,12 +35,23 @@ pub(super) type Shape = fn(n: i64, random: &mut StdRng) -> Vec<(u64, i64)>;
 const BASE_MS: i64 = 1_709_250_000_000;
 
 pub(super) const SHAPES: [(&str, Shape); 14] = [
-    ("all in one millisecond", |n, random| make(n, |_| (any_rating(random), BASE_MS))),
-    ("three distinct times", |n, random| {
-        make(n, |_| (any_rating(random), BASE_MS + random.random_range(0..3_i64) * 1000))
+    ("all in one millisecond", |n, random| {
+        make(n, |_| (any_rating(random), BASE_MS))
     }),
-    ("evenly spread", |n, random| make(n, |i| (any_rating(random), BASE_MS + i * 60_000))),
-    ("days only, twenty a day", |n, random| make(n, |i| (any_rating(random), BASE_MS + i / 20 * 86_400_000))),
+    ("three distinct times", |n, random| {
+        make(n, |_| {
+            (
+                any_rating(random),
+                BASE_MS + random.random_range(0..3_i64) * 1000,
+            )
+        })
+    }),
+    ("evenly spread", |n, random| {
+        make(n, |i| (any_rating(random), BASE_MS + i * 60_000))
+    }),
+    ("days only, twenty a day", |n, random| {
+        make(n, |i| (any_rating(random), BASE_MS + i / 20 * 86_400_000))
+    }),
     ("bursts with growing gaps", |n, random| {
         let (mut at, mut left, mut gap) = (BASE_MS, 0_i64, 1_i64);
         make(n, |_| {
@@ -49,25 +64,50 @@ pub(super) const SHAPES: [(&str, Shape); 14] = [
             (any_rating(random), at)
         })
     }),
-    ("disjoint times a rating", |n, _| make(n, |i| (1 + 5 * i.unsigned_abs() / n.unsigned_abs(), BASE_MS + i))),
+    ("disjoint times a rating", |n, _| {
+        make(n, |i| {
+            (1 + 5 * i.unsigned_abs() / n.unsigned_abs(), BASE_MS + i)
+        })
+    }),
     ("disjoint times a rating, reversed", |n, _| {
-        make(n, |i| (1 + 5 * i.unsigned_abs() / n.unsigned_abs(), BASE_MS - i))
+        make(n, |i| {
+            (1 + 5 * i.unsigned_abs() / n.unsigned_abs(), BASE_MS - i)
+        })
     }),
     ("blocks of ratings that double in length", |n, _| {
-        make(n, |i| (1 + u64::from((i + 1).unsigned_abs().ilog2()) % 4, BASE_MS + i))
+        make(n, |i| {
+            (
+                1 + u64::from((i + 1).unsigned_abs().ilog2()) % 4,
+                BASE_MS + i,
+            )
+        })
     }),
     ("one huge set and tiny ones", |n, random| {
         make(n, |_| {
-            let rating = if random.random_range(0..100) == 0 { random.random_range(1..=4) } else { 5 };
+            let rating = if random.random_range(0..100) == 0 {
+                random.random_range(1..=4)
+            } else {
+                5
+            };
             (rating, BASE_MS + random.random_range(0..1_000_000))
         })
     }),
-    ("one rating in one millisecond amid the others", |n, random| {
-        make(n, |i| {
-            let rating = any_rating(random);
-            (rating, if rating == 3 { BASE_MS + n / 2 } else { BASE_MS + i })
-        })
-    }),
+    (
+        "one rating in one millisecond amid the others",
+        |n, random| {
+            make(n, |i| {
+                let rating = any_rating(random);
+                (
+                    rating,
+                    if rating == 3 {
+                        BASE_MS + n / 2
+                    } else {
+                        BASE_MS + i
+                    },
+                )
+            })
+        },
+    ),
     ("each rating in one millisecond of its own", |n, random| {
         make(n, |_| {
             let rating = any_rating(random);
@@ -75,13 +115,25 @@ pub(super) const SHAPES: [(&str, Shape); 14] = [
         })
     }),
     ("times that grow exponentially", |n, random| {
-        make(n, |i| (any_rating(random), BASE_MS + (1_i64 << (i * 46 / n)) + random.random_range(0..9)))
+        make(n, |i| {
+            (
+                any_rating(random),
+                BASE_MS + (1_i64 << (i * 46 / n)) + random.random_range(0..9),
+            )
+        })
     }),
     ("before 1970 and far ahead", |n, random| {
-        make(n, |_| (any_rating(random), random.random_range(Timestamp::MIN.epoch_ms()..Timestamp::MAX.epoch_ms())))
+        make(n, |_| {
+            (
+                any_rating(random),
+                random.random_range(Timestamp::MIN.epoch_ms()..Timestamp::MAX.epoch_ms()),
+            )
+        })
     }),
     ("sets of one comment", |_, _| {
-        (1..=5_u64).map(|rating| (rating, BASE_MS + (rating * 3 % 5).cast_signed())).collect()
+        (1..=5_u64)
+            .map(|rating| (rating, BASE_MS + (rating * 3 % 5).cast_signed()))
+            .collect()
     }),
 ];
 
@@ -98,16 +150,33 @@ fn any_rating(random: &mut StdRng) -> u64 {
 pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng) -> Product {
     let id = data::product(&format!("shape/{}", shape.0));
     let made = shape.1(n, random);
-    let comments = made.iter().zip(similar_ids(made.len(), random)).map(|((rating, ms), comment_id)| {
-        let language = if random.random_range(0..3) == 0 { "pt-BR" } else { "en" };
-        let placement = data::placement(&id, language, *rating);
-        Listed { cd: Cd { created_at: data::at_ms(*ms), id: comment_id }, placement }
-    });
-    Product { shape: shape.0, comments: comments.collect(), id }
+    let comments =
+        made.iter()
+            .zip(similar_ids(made.len(), random))
+            .map(|((rating, ms), comment_id)| {
+                let language = if random.random_range(0..3) == 0 {
+                    "pt-BR"
+                } else {
+                    "en"
+                };
+                let placement = data::placement(&id, language, *rating);
+                Listed {
+                    cd: Cd {
+                        created_at: data::at_ms(*ms),
+                        id: comment_id,
+                    },
+                    placement,
+                }
+            });
+    Product {
+        shape: shape.0,
+        comments: comments.collect(),
+        id,
+    }
 }
 
-/// Distinct ids in random order. They use few letters in both cases, digits and punctuation, and many are prefixes of
-/// others. Their order in a locale differs from their byte order.
+/// Distinct ids in random order. They use few letters in both cases, digits and punctuation, and
+/// many are prefixes of others. Their order in a locale differs from their byte order.
 pub(super) fn similar_ids(count: usize, random: &mut StdRng) -> Vec<CommentId> {
     const LETTERS: [char; 8] = ['a', 'A', 'b', 'B', '-', '_', '.', '0'];
     let mut ids: Vec<CommentId> = (1..)

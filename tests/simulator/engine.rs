@@ -27,8 +27,8 @@ use super::{
 
 pub(crate) const TABLE: &str = "comments";
 
-/// A write may still be done so long after its client has given up. With the time in which it may start, that is less than the
-/// 30 s of a commit (ADR 57).
+/// A write may still be done so long after its client has given up. With the time in which it may
+/// start, that is less than the 30 s of a commit (ADR 57).
 const LATEST_MS: u64 = 6_000;
 
 #[derive(Clone)]
@@ -44,7 +44,8 @@ pub(crate) struct Engine {
     /// Number of writes, and the news of each: readers of the stream wait for them.
     pub(crate) writes: Arc<AtomicU64>,
     pub(crate) written: Arc<Notify>,
-    /// The description of the table. The service also counts items only now and then, and the engine would take long.
+    /// The description of the table. The service also counts items only now and then, and the
+    /// engine would take long.
     description: Arc<OnceLock<Vec<u8>>>,
 }
 
@@ -54,7 +55,10 @@ impl Engine {
         let name = DATABASES.fetch_add(1, Ordering::Relaxed);
         let path = format!("file:simulated{name}?mode=memory&cache=shared");
         let database = Database::new(&path).unwrap();
-        rusqlite::Connection::open(&path).unwrap().execute_batch(STREAM_INDEXES).unwrap();
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(STREAM_INDEXES)
+            .unwrap();
         Self {
             database,
             plan,
@@ -83,14 +87,25 @@ impl Engine {
             }
         });
         // The SDK shares the budget of retries in the process, unless a client has its own.
-        let partition = RetryPartition::custom(process).token_bucket(TokenBucket::default()).build();
-        let config = base.config().to_builder().http_client(http).retry_partition(partition).build();
+        let partition = RetryPartition::custom(process)
+            .token_bucket(TokenBucket::default())
+            .build();
+        let config = base
+            .config()
+            .to_builder()
+            .http_client(http)
+            .retry_partition(partition)
+            .build();
         Table::new(Client::from_conf(config), TABLE)
     }
 
     /// The answer of an operation, at once.
     pub(crate) fn answer(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        if let Some(description) = self.description.get().filter(|_| operation == "DescribeTable") {
+        if let Some(description) = self
+            .description
+            .get()
+            .filter(|_| operation == "DescribeTable")
+        {
             return (200, description.clone());
         }
         let answered = answer(&self.database, operation, body);
@@ -114,7 +129,13 @@ impl Engine {
         let (drawn, slow, fast, late, part) = {
             let mut random = random.lock().unwrap();
             let late = random.random_range(0..LATEST_MS);
-            (random.random_range(0..100), random.random_range(0..30), random.random_range(1..20), late, random.random())
+            (
+                random.random_range(0..100),
+                random.random_range(0..30),
+                random.random_range(1..20),
+                late,
+                random.random(),
+            )
         };
         let has = |fault| self.plan.has(fault) && !self.is_calm.load(Ordering::Relaxed);
         tokio::time::sleep(Duration::from_millis(fast)).await;
@@ -128,12 +149,18 @@ impl Engine {
             0..3 if has(Part::LostCalls) => Some(Part::LostCalls),
             3..6 if has(Part::LostAnswers) => Some(Part::LostAnswers),
             6..9 if has(Part::Throttled) => Some(Part::Throttled),
-            9..18 if has(Part::Unprocessed) && operation.starts_with("Batch") => Some(Part::Unprocessed),
-            18..20 if has(Part::LateWrites) && operation == "TransactWriteItems" => Some(Part::LateWrites),
+            9..18 if has(Part::Unprocessed) && operation.starts_with("Batch") => {
+                Some(Part::Unprocessed)
+            }
+            18..20 if has(Part::LateWrites) && operation == "TransactWriteItems" => {
+                Some(Part::LateWrites)
+            }
             _ => None,
         };
         let answered = match happens {
-            Some(Part::LostCalls | Part::TableAway) => Err(io::Error::other("lost before the table")),
+            Some(Part::LostCalls | Part::TableAway) => {
+                Err(io::Error::other("lost before the table"))
+            }
             Some(Part::Throttled) => Ok(refused_for_now(part)),
             Some(Part::LostAnswers) => {
                 self.answer(&operation, body);
@@ -144,7 +171,9 @@ impl Engine {
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(late)).await;
                     let (status, _) = engine.answer(&operation, &body);
-                    engine.trace.note(|| format!("a late {operation} is done: {status}"));
+                    engine
+                        .trace
+                        .note(|| format!("a late {operation} is done: {status}"));
                 });
                 std::future::pending().await
             }
@@ -152,8 +181,12 @@ impl Engine {
             _ => Ok(self.answer(&operation, body)),
         };
         self.trace.note(|| {
-            let status = answered.as_ref().map_or_else(ToString::to_string, |(status, _)| status.to_string());
-            let fault = happens.map(|fault| format!(" ({fault})")).unwrap_or_default();
+            let status = answered
+                .as_ref()
+                .map_or_else(ToString::to_string, |(status, _)| status.to_string());
+            let fault = happens
+                .map(|fault| format!(" ({fault})"))
+                .unwrap_or_default();
             format!("{process}: {operation}{fault} {status}")
         });
         answered
@@ -173,7 +206,9 @@ impl Engine {
         let rest = all.split_off(usize::try_from(drawn).unwrap_or_default() % all.len());
         let mut left = request.clone();
         *left.pointer_mut(&path).unwrap() = Value::Array(rest);
-        let nothing = request.pointer(&path).is_some_and(|all| all.as_array().is_some_and(Vec::is_empty));
+        let nothing = request
+            .pointer(&path)
+            .is_some_and(|all| all.as_array().is_some_and(Vec::is_empty));
         let (status, answer) = match nothing {
             true => (200, b"{}".to_vec()),
             false => self.answer(operation, request.to_string().as_bytes()),
@@ -188,7 +223,16 @@ impl Engine {
 }
 
 fn is_write(operation: &str) -> bool {
-    !["Get", "Query", "Scan", "Describe", "BatchGet", "TransactGet"].iter().any(|read| operation.starts_with(read))
+    ![
+        "Get",
+        "Query",
+        "Scan",
+        "Describe",
+        "BatchGet",
+        "TransactGet",
+    ]
+    .iter()
+    .any(|read| operation.starts_with(read))
 }
 
 /// The service throttles, or fails itself.

@@ -13,8 +13,9 @@ use model::{
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
-    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition, IndexScanPosition, Marker, Markers,
-    PageIndex, Position, PositionQuery, RankedQuery, RawRanked, Reads, Rebuild, Rebuilds, ServerIdentity,
+    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition,
+    IndexScanPosition, Marker, Markers, PageIndex, Position, PositionQuery, RankedQuery, RawRanked,
+    Reads, Rebuild, Rebuilds, ServerIdentity,
 };
 use process::{Store, StoreError};
 use rand::{RngExt, rngs::StdRng};
@@ -31,7 +32,12 @@ pub(crate) const PARTITIONS: u16 = 2;
 const MAX_AGE: Duration = Duration::from_secs(900);
 
 /// The calls that mark partitions.
-const MARKING: [&str; 4] = ["begin_rebuild_of", "finish_rebuild", "advance_step", "leave_token"];
+const MARKING: [&str; 4] = [
+    "begin_rebuild_of",
+    "finish_rebuild",
+    "advance_step",
+    "leave_token",
+];
 
 tokio::task_local! {
     /// The ranks that the page index named to a request.
@@ -63,7 +69,11 @@ impl Servers {
     pub(crate) fn new() -> Arc<Self> {
         let empty = EmbeddedIndex::new(PARTITIONS);
         let copies = Mutex::new([empty.copy().unwrap(), empty.copy().unwrap()]);
-        Arc::new(Self { now: RwLock::new(empty), copies, refuses: Mutex::default() })
+        Arc::new(Self {
+            now: RwLock::new(empty),
+            copies,
+            refuses: Mutex::default(),
+        })
     }
 
     pub(crate) fn present(&self) -> EmbeddedIndex {
@@ -96,8 +106,23 @@ impl Servers {
         process: &'static str,
     ) -> PageIndex {
         let random = Mutex::new(plan.random(&format!("{process} of the page index")));
-        let (servers, plan, trace, engine) = (Arc::clone(self), Arc::clone(plan), trace.clone(), engine.clone());
-        PageIndex::new(Client(Arc::new(Shared { servers, engine, plan, trace, process, random })), MAX_AGE)
+        let (servers, plan, trace, engine) = (
+            Arc::clone(self),
+            Arc::clone(plan),
+            trace.clone(),
+            engine.clone(),
+        );
+        PageIndex::new(
+            Client(Arc::new(Shared {
+                servers,
+                engine,
+                plan,
+                trace,
+                process,
+                random,
+            })),
+            MAX_AGE,
+        )
     }
 
     /// The index without faults.
@@ -135,13 +160,26 @@ impl Client {
     where
         Answered: Future<Output = Result<T, StoreError>>,
     {
-        let Shared { servers, engine, plan, trace, process, random } = &*self.0;
+        let Shared {
+            servers,
+            engine,
+            plan,
+            trace,
+            process,
+            random,
+        } = &*self.0;
         let (drawn, fast, slow) = {
             let mut random = random.lock().unwrap();
-            (random.random_range(0..100), random.random_range(0..3), random.random_range(0..8_000))
+            (
+                random.random_range(0..100),
+                random.random_range(0..3),
+                random.random_range(0..8_000),
+            )
         };
         let is_calm = engine.is_calm.load(std::sync::atomic::Ordering::Relaxed);
-        let fails = |fault, within: std::ops::Range<u32>| plan.has(fault) && !is_calm && within.contains(&drawn);
+        let fails = |fault, within: std::ops::Range<u32>| {
+            plan.has(fault) && !is_calm && within.contains(&drawn)
+        };
         // As with writes of a repair in the table.
         let is_late = name == "apply" && *process == "check";
         tokio::time::sleep(Duration::from_millis(if is_late { slow } else { fast })).await;
@@ -156,10 +194,12 @@ impl Client {
             return failed("it refuses writes");
         }
         let answered = call(servers.present()).await;
-        // Between two steps of a rebuild or a confirmation, other servers are the worst that can happen.
-        for (fault, from, within) in
-            [(Part::IndexFailsOver, Copied::Replica, 80..90), (Part::IndexRestored, Copied::Snapshot, 90..100)]
-        {
+        // Between two steps of a rebuild or a confirmation, other servers are the worst that can
+        // happen.
+        for (fault, from, within) in [
+            (Part::IndexFailsOver, Copied::Replica, 80..90),
+            (Part::IndexRestored, Copied::Snapshot, 90..100),
+        ] {
             if MARKING.contains(&name) && fails(fault, within) {
                 servers.replace_by(from);
                 trace.note(|| format!("servers: {fault} after {name}"));
@@ -185,20 +225,37 @@ impl Backend for Client {
 
 #[async_trait]
 impl Reads for Client {
-    async fn ranked(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
-        let ranked = self.call("ranked", false, async |index| index.ranked(queries).await).await?;
-        let named = ranked.iter().map(|(_, found)| Named { comments: found.comments.clone(), total: found.total });
+    async fn ranked(
+        &self,
+        queries: &[RankedQuery<'_>],
+    ) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
+        let ranked = self
+            .call("ranked", false, async |index| index.ranked(queries).await)
+            .await?;
+        let named = ranked.iter().map(|(_, found)| Named {
+            comments: found.comments.clone(),
+            total: found.total,
+        });
         // Only readers note what was named.
-        NAMED.try_with(|seen| seen.lock().unwrap().extend(named)).ok();
+        NAMED
+            .try_with(|seen| seen.lock().unwrap().extend(named))
+            .ok();
         Ok(ranked)
     }
 
     async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
-        self.call("position", false, async |index| index.position(query).await).await
+        self.call("position", false, async |index| index.position(query).await)
+            .await
     }
 
-    async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError> {
-        self.call("products", false, async |index| index.products(partition).await).await
+    async fn products(
+        &self,
+        partition: IndexPartition,
+    ) -> Result<(Marker, Vec<ProductId>), StoreError> {
+        self.call("products", false, async |index| {
+            index.products(partition).await
+        })
+        .await
     }
 }
 
@@ -206,7 +263,8 @@ impl Reads for Client {
 impl Edits for Client {
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
         // A pipeline that breaks off: some edits are applied.
-        let some = edits.len() - usize::from(self.0.plan.has(Part::IndexAnswersLost) && edits.len() > 1);
+        let some =
+            edits.len() - usize::from(self.0.plan.has(Part::IndexAnswersLost) && edits.len() > 1);
         self.call("apply", true, async |index| {
             index.apply(&edits[..some]).await?;
             tokio::task::yield_now().await;
@@ -215,46 +273,91 @@ impl Edits for Client {
         .await
     }
 
-    async fn forget_if_empty(&self, product: &ProductId, language: Option<&Language>) -> Result<(), StoreError> {
-        self.call("forget_if_empty", true, async |index| index.forget_if_empty(product, language).await).await
+    async fn forget_if_empty(
+        &self,
+        product: &ProductId,
+        language: Option<&Language>,
+    ) -> Result<(), StoreError> {
+        self.call("forget_if_empty", true, async |index| {
+            index.forget_if_empty(product, language).await
+        })
+        .await
     }
 
-    async fn forget_stray(&self, partition: IndexPartition, product: &str) -> Result<(), StoreError> {
-        self.call("forget_stray", true, async |index| index.forget_stray(partition, product).await).await
+    async fn forget_stray(
+        &self,
+        partition: IndexPartition,
+        product: &str,
+    ) -> Result<(), StoreError> {
+        self.call("forget_stray", true, async |index| {
+            index.forget_stray(partition, product).await
+        })
+        .await
     }
 }
 
 #[async_trait]
 impl Rebuilds for Client {
     async fn clear(&self) -> Result<(), StoreError> {
-        self.call("clear", true, async |index| index.clear().await).await
+        self.call("clear", true, async |index| index.clear().await)
+            .await
     }
 
-    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError> {
-        self.call("begin_rebuild_of", true, async |index| index.begin_rebuild_of(partitions).await).await
+    async fn begin_rebuild_of(
+        &self,
+        partitions: BTreeSet<IndexPartition>,
+    ) -> Result<Rebuild, StoreError> {
+        self.call("begin_rebuild_of", true, async |index| {
+            index.begin_rebuild_of(partitions).await
+        })
+        .await
     }
 
     async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError> {
-        self.call("is_under_way", false, async |index| index.is_under_way(rebuild).await).await
+        self.call("is_under_way", false, async |index| {
+            index.is_under_way(rebuild).await
+        })
+        .await
     }
 
-    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
-        self.call("finish_rebuild", true, async |index| index.finish_rebuild(rebuild, table_id, watermark).await).await
+    async fn finish_rebuild(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.call("finish_rebuild", true, async |index| {
+            index.finish_rebuild(rebuild, table_id, watermark).await
+        })
+        .await
     }
 }
 
 #[async_trait]
 impl Markers for Client {
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError> {
-        self.call("markers", false, async |index| index.markers(partitions).await).await
+        self.call("markers", false, async |index| {
+            index.markers(partitions).await
+        })
+        .await
     }
 
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
-        self.call("server_identity", false, async |index| index.server_identity().await).await
+        self.call("server_identity", false, async |index| {
+            index.server_identity().await
+        })
+        .await
     }
 
-    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
-        self.call("advance_step", true, async |index| index.advance_step(advance, to).await).await
+    async fn advance_step(
+        &self,
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<bool>, StoreError> {
+        self.call("advance_step", true, async |index| {
+            index.advance_step(advance, to).await
+        })
+        .await
     }
 
     async fn leave_token(
@@ -264,33 +367,54 @@ impl Markers for Client {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<bool>, StoreError> {
-        self.call("leave_token", true, async |index| index.leave_token(owner, read, token, time).await).await
+        self.call("leave_token", true, async |index| {
+            index.leave_token(owner, read, token, time).await
+        })
+        .await
     }
 }
 
 #[async_trait]
 impl Contents for Client {
-    async fn names(&self, products: &BTreeSet<&ProductId>) -> Result<BTreeMap<ProductId, Names>, StoreError> {
-        self.call("names", false, async |index| index.names(products).await).await
+    async fn names(
+        &self,
+        products: &BTreeSet<&ProductId>,
+    ) -> Result<BTreeMap<ProductId, Names>, StoreError> {
+        self.call("names", false, async |index| index.names(products).await)
+            .await
     }
 
-    async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        self.call("scores", false, async |index| index.scores(asked).await).await
+    async fn scores(
+        &self,
+        asked: &[(&BaseSet, Vec<&str>)],
+    ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
+        self.call("scores", false, async |index| index.scores(asked).await)
+            .await
     }
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
-        self.call("sizes", false, async |index| index.sizes(sets).await).await
+        self.call("sizes", false, async |index| index.sizes(sets).await)
+            .await
     }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
-        self.call("begin_index_scan", false, async |index| index.begin_index_scan().await).await
+        self.call("begin_index_scan", false, async |index| {
+            index.begin_index_scan().await
+        })
+        .await
     }
 
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
-        self.call("is_index_scan_valid", false, async |index| index.is_index_scan_valid(position).await).await
+        self.call("is_index_scan_valid", false, async |index| {
+            index.is_index_scan_valid(position).await
+        })
+        .await
     }
 
-    async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
+    async fn next_index_part(
+        &self,
+        position: &mut IndexScanPosition,
+    ) -> Result<Option<IndexPart>, StoreError> {
         let mut next = position.clone();
         let part = self.call("next_index_part", false, async |index| {
             let part = index.next_index_part(&mut next).await;

@@ -1,7 +1,8 @@
 //! `kill -9` of `pagemark up`, and its start.
 //!
-//! Everything runs in its process. Requests, invocations, and runs of the repair job end at once, and the page index is gone.
-//! A start finds the stream and the last snapshot of the page index, and takes the steps of `local_stack::stack`.
+//! Everything runs in its process. Requests, invocations, and runs of the repair job end at once,
+//! and the page index is gone. A start finds the stream and the last snapshot of the page index,
+//! and takes the steps of `local_stack::stack`.
 
 use std::{path::Path, time::Duration};
 
@@ -19,7 +20,11 @@ use super::{index::PARTITIONS, mappings::Position, world::World};
 const KILLS_MAX: usize = 3;
 
 /// The longest lives. A short one ends while the start reads the stream or reconciles the journal.
-const LIVES: [Duration; 3] = [Duration::from_secs(30), Duration::from_secs(200), Duration::from_secs(1_500)];
+const LIVES: [Duration; 3] = [
+    Duration::from_secs(30),
+    Duration::from_secs(200),
+    Duration::from_secs(1_500),
+];
 
 /// The longest pause between two snapshots.
 const SNAPSHOT_EVERY: Duration = Duration::from_secs(200);
@@ -36,7 +41,9 @@ pub(crate) async fn kills(world: &World) {
                 Box::pin(start(world, &snapshot, &table_id, &mut random)).await;
             }
             while !world.is_calm() {
-                world.while_not_calm(SNAPSHOT_EVERY.mul_f64(random.random())).await;
+                world
+                    .while_not_calm(SNAPSHOT_EVERY.mul_f64(random.random()))
+                    .await;
                 save(world, &snapshot, &table_id).await;
             }
         };
@@ -59,8 +66,15 @@ pub(crate) async fn kills(world: &World) {
 
 /// Writes a snapshot of the page index if readers may believe it.
 async fn save(world: &World, snapshot: &Path, table_id: &str) {
-    let is_ready = world.servers.calm_client().is_ready(table_id, now()).await.unwrap();
-    world.trace.note(|| format!("a snapshot of the page index: {is_ready}"));
+    let is_ready = world
+        .servers
+        .calm_client()
+        .is_ready(table_id, now())
+        .await
+        .unwrap();
+    world
+        .trace
+        .note(|| format!("a snapshot of the page index: {is_ready}"));
     if is_ready {
         world.servers.present().save(snapshot, table_id).unwrap();
     }
@@ -69,9 +83,13 @@ async fn save(world: &World, snapshot: &Path, table_id: &str) {
 async fn start(world: &World, snapshot: &Path, table_id: &str, random: &mut StdRng) {
     let opened = EmbeddedIndex::open(snapshot, table_id, PARTITIONS);
     let is_from_snapshot = opened.is_ok();
-    world.servers.restart_with(opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS)));
+    world
+        .servers
+        .restart_with(opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS)));
     Position::restart(&world.positions, random);
-    world.trace.note(|| format!("pagemark starts, with a snapshot: {is_from_snapshot}"));
+    world
+        .trace
+        .note(|| format!("pagemark starts, with a snapshot: {is_from_snapshot}"));
     world.restart_apis().await;
     release_leases(&world.calm_table()).await.unwrap();
     world.stream.poll(&world.engine);
@@ -79,13 +97,19 @@ async fn start(world: &World, snapshot: &Path, table_id: &str, random: &mut StdR
     while !world.positions[1].is_past(newest) {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    let keeper = IndexKeeper::new(world.table("keeper"), table_id.to_owned(), world.index("keeper"));
+    let keeper = IndexKeeper::new(
+        world.table("keeper"),
+        table_id.to_owned(),
+        world.index("keeper"),
+    );
     let mut state = keeper.state();
     tokio::select! {
         biased;
         () = Box::pin(keeper.run(std::future::ready(()), is_from_snapshot)) => unreachable!("it runs for ever"),
         ready = state.wait_for(|state| *state == IndexState::Ready) => drop(ready),
     }
-    world.trace.note(|| "the page index is ready after the start".to_owned());
+    world
+        .trace
+        .note(|| "the page index is ready after the start".to_owned());
     world.is_starting.set(false);
 }

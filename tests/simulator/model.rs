@@ -33,9 +33,11 @@ impl From<&Comment> for Seen {
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The last state that a writer was told of, and nobody can have changed since; `None` for none.
+    /// The last state that a writer was told of, and nobody can have changed since; `None` for
+    /// none.
     certain: Option<Option<Comment>>,
-    /// States that may be the present one too. The outcome of their writes is not known, or others were under way.
+    /// States that may be the present one too. The outcome of their writes is not known, or others
+    /// were under way.
     maybe: Vec<Option<Comment>>,
     writes_under_way: usize,
     /// Nobody knows which of the writes under way comes last.
@@ -86,8 +88,14 @@ impl Model {
         }
     }
 
-    /// A write has no answer: it may be done, until an instant. `after` is what it would make of the comment.
-    pub(crate) fn unanswered(&mut self, id: &CommentId, after: Vec<Option<Comment>>, until: Timestamp) {
+    /// A write has no answer: it may be done, until an instant. `after` is what it would make of
+    /// the comment.
+    pub(crate) fn unanswered(
+        &mut self,
+        id: &CommentId,
+        after: Vec<Option<Comment>>,
+        until: Timestamp,
+    ) {
         for after in after.iter().flatten() {
             self.note_body(id, Some(after));
         }
@@ -99,20 +107,29 @@ impl Model {
 
     /// The state before the only write that is under way, if it is certain.
     pub(crate) fn alone(&self, id: &CommentId) -> Option<Comment> {
-        let known = self.comments.get(id).filter(|known| !known.overlaps && known.maybe.is_empty())?;
+        let known = self
+            .comments
+            .get(id)
+            .filter(|known| !known.overlaps && known.maybe.is_empty())?;
         known.certain.clone()?
     }
 
     /// Whether a comment certainly does not exist.
     pub(crate) fn is_gone(&self, id: &CommentId) -> bool {
-        let known = self.comments.get(id).filter(|known| known.writes_under_way == 0 && known.maybe.is_empty());
+        let known = self
+            .comments
+            .get(id)
+            .filter(|known| known.writes_under_way == 0 && known.maybe.is_empty());
         known.is_some_and(|known| known.certain == Some(None))
     }
 
     /// The states that a comment may be in, as far as a writer knows.
     pub(crate) fn possible(&self, id: &CommentId) -> Vec<Option<Comment>> {
         let known = self.comments.get(id);
-        known.into_iter().flat_map(|known| known.certain.iter().chain(&known.maybe).cloned()).collect()
+        known
+            .into_iter()
+            .flat_map(|known| known.certain.iter().chain(&known.maybe).cloned())
+            .collect()
     }
 
     pub(crate) fn note_edited(&mut self, id: &CommentId) {
@@ -121,7 +138,9 @@ impl Model {
 
     /// Whether a comment was posted, and never changed since.
     pub(crate) fn is_as_posted(&self, id: &CommentId) -> bool {
-        self.comments.get(id).is_some_and(|known| known.times_created == 1 && !known.was_edited)
+        self.comments
+            .get(id)
+            .is_some_and(|known| known.times_created == 1 && !known.was_edited)
     }
 
     pub(crate) fn note_created(&mut self, id: &CommentId) {
@@ -136,19 +155,27 @@ impl Model {
 
     /// A text is on its way. Readers may see it before its writer has an answer.
     pub(crate) fn note_sent(&mut self, id: &CommentId, body: &str) {
-        self.bodies.entry(body.to_owned()).or_default().insert(id.clone());
+        self.bodies
+            .entry(body.to_owned())
+            .or_default()
+            .insert(id.clone());
     }
 
     /// Whether a comment ever had this text, as far as anybody can know.
     pub(crate) fn had(&self, id: &str, body: &str) -> bool {
         self.unanswered.contains(body)
-            || self.bodies.get(body).is_some_and(|ids| ids.iter().any(|known| known.as_str() == id))
+            || self
+                .bodies
+                .get(body)
+                .is_some_and(|ids| ids.iter().any(|known| known.as_str() == id))
     }
 
     /// The comments that have certainly been as they are since an instant, newest first.
     pub(crate) fn stable_since(&self, since: Timestamp) -> Vec<&Comment> {
         let stable = self.comments.values().filter(|known| {
-            known.writes_under_way == 0 && known.maybe.is_empty() && known.certain_since.is_some_and(|at| at < since)
+            known.writes_under_way == 0
+                && known.maybe.is_empty()
+                && known.certain_since.is_some_and(|at| at < since)
         });
         let comments = stable.filter_map(|known| known.certain.as_ref()?.as_ref());
         comments
@@ -158,19 +185,28 @@ impl Model {
     }
 
     pub(crate) fn was_recreated(&self, id: &str) -> bool {
-        self.comments.iter().any(|(known, comment)| known.as_str() == id && comment.times_created > 1)
+        self.comments
+            .iter()
+            .any(|(known, comment)| known.as_str() == id && comment.times_created > 1)
     }
 
     /// What is wrong with the comments that the table has at the end.
     pub(crate) fn differences(&self, truth: &[Comment]) -> Vec<String> {
         let mut problems = Vec::new();
-        let truth: BTreeMap<&CommentId, Seen> = truth.iter().map(|comment| (&comment.id, comment.into())).collect();
+        let truth: BTreeMap<&CommentId, Seen> = truth
+            .iter()
+            .map(|comment| (&comment.id, comment.into()))
+            .collect();
         for (id, known) in &self.comments {
             let found = truth.get(id);
             let possible = known.certain.iter().chain(&known.maybe);
-            let possible: Vec<Option<Seen>> = possible.map(|comment| comment.as_ref().map(Seen::from)).collect();
+            let possible: Vec<Option<Seen>> = possible
+                .map(|comment| comment.as_ref().map(Seen::from))
+                .collect();
             if !possible.is_empty() && !possible.iter().any(|possible| possible.as_ref() == found) {
-                problems.push(format!("an acknowledged write is lost: {id} is {found:?}, and not one of {possible:?}"));
+                problems.push(format!(
+                    "an acknowledged write is lost: {id} is {found:?}, and not one of {possible:?}"
+                ));
             }
         }
         for (id, comment) in truth {

@@ -24,7 +24,11 @@ const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIP
 const LAST_CHECKS: usize = 3;
 
 pub(crate) fn everything() -> AuditOptions {
-    AuditOptions { segments: 1, at_once: 1, ..AuditOptions::default() }
+    AuditOptions {
+        segments: 1,
+        at_once: 1,
+        ..AuditOptions::default()
+    }
 }
 
 /// Runs a job again and again. It may die between any two calls.
@@ -32,15 +36,27 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
     let mut random = world.plan.random(&format!("the job {part}"));
     let (table, index) = (world.table("repair"), world.index("repair"));
     while !world.is_calm() {
-        world.while_not_calm(every.mul_f64(random.random_range(0.3..1.5))).await;
+        world
+            .while_not_calm(every.mul_f64(random.random_range(0.3..1.5)))
+            .await;
         world.started().await;
         let job = world.job(table.clone(), index.clone());
-        let (resumes, ago_ms, ms) = (random.random(), random.random_range(0..600_000), random.random_range(0..2_000));
+        let (resumes, ago_ms, ms) = (
+            random.random(),
+            random.random_range(0..600_000),
+            random.random_range(0..2_000),
+        );
         let rolling = random.random_bool(0.2);
         let run = async {
             if part == Part::Audit {
                 let since = bool::then(resumes && !rolling, || now().plus_ms(-ago_ms));
-                return job.audit(AuditOptions { since, rolling, ..everything() }).await;
+                return job
+                    .audit(AuditOptions {
+                        since,
+                        rolling,
+                        ..everything()
+                    })
+                    .await;
             }
             if part == Part::Rebuild {
                 return job.rebuild(1).await;
@@ -62,10 +78,17 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
             true => Duration::from_millis(ms),
             false => Duration::from_secs(3_600),
         };
-        match tokio::join!(tokio::time::timeout(lives_for, world.unless_killed(run)), changes).0 {
+        match tokio::join!(
+            tokio::time::timeout(lives_for, world.unless_killed(run)),
+            changes
+        )
+        .0
+        {
             Ok(Some(report)) => {
                 note(world, &report);
-                world.check(report.exit_code() & exit::UNRESOLVED == 0, || format!("unresolved: {report}"));
+                world.check(report.exit_code() & exit::UNRESOLVED == 0, || {
+                    format!("unresolved: {report}")
+                });
             }
             Ok(None) | Err(_) => world.trace.note(|| format!("the job {part} died")),
         }
@@ -74,9 +97,20 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
 
 fn note(world: &World, report: &Report) {
     world.trace.note(|| {
-        let (failure, drifted) = (report.failure.as_deref().unwrap_or("no failure"), &report.drifted);
-        let Report { command, checked, repaired, .. } = report;
-        format!("{command}: {checked} checked, {repaired} repaired, {drifted:?}, {failure}, {:?}", report.notes)
+        let (failure, drifted) = (
+            report.failure.as_deref().unwrap_or("no failure"),
+            &report.drifted,
+        );
+        let Report {
+            command,
+            checked,
+            repaired,
+            ..
+        } = report;
+        format!(
+            "{command}: {checked} checked, {repaired} repaired, {drifted:?}, {failure}, {:?}",
+            report.notes
+        )
     });
 }
 
@@ -85,9 +119,12 @@ pub(crate) async fn outages(world: &World) {
     let mut random = world.plan.random("outages");
     loop {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..180_000))).await;
-        *world.engine.cut_off.lock().unwrap() =
-            [stream_writer::FUNCTION, "repair", "api one"].choose(&mut random).unwrap();
-        world.while_not_calm(Duration::from_millis(random.random_range(0..150_000))).await;
+        *world.engine.cut_off.lock().unwrap() = [stream_writer::FUNCTION, "repair", "api one"]
+            .choose(&mut random)
+            .unwrap();
+        world
+            .while_not_calm(Duration::from_millis(random.random_range(0..150_000)))
+            .await;
         *world.engine.cut_off.lock().unwrap() = "";
     }
 }
@@ -134,28 +171,43 @@ pub(crate) async fn erasures(world: &World) {
     let mut random = world.plan.random("erasures");
     let (table, index) = (world.table("erase"), world.index("erase"));
     while !world.is_calm() {
-        world.while_not_calm(Duration::from_millis(random.random_range(0..200_000))).await;
+        world
+            .while_not_calm(Duration::from_millis(random.random_range(0..200_000)))
+            .await;
         world.started().await;
         let (ids, began) = (writers::imported_ids(), now());
-        ids.iter().for_each(|id| world.model.borrow_mut().begin(id, began));
+        ids.iter()
+            .for_each(|id| world.model.borrow_mut().begin(id, began));
         let job = world.job(table.clone(), index.clone());
-        let erased = world.unless_killed(job.erase(&writers::imported_author())).await;
+        let erased = world
+            .unless_killed(job.erase(&writers::imported_author()))
+            .await;
         erased.iter().for_each(|report| note(world, report));
-        let is_complete = erased.as_ref().is_some_and(|report| report.exit_code() & BAD == 0);
+        let is_complete = erased
+            .as_ref()
+            .is_some_and(|report| report.exit_code() & BAD == 0);
         // Nobody writes a malformed comment here.
         let mut unresolved = erased.iter().flat_map(|report| &report.unresolved);
         let malformed = unresolved.find(|what| what.contains("attribute"));
-        world.check(malformed.is_none(), || format!("an erasure cannot read a comment: {malformed:?}"));
+        world.check(malformed.is_none(), || {
+            format!("an erasure cannot read a comment: {malformed:?}")
+        });
         for id in ids {
             let now = now();
             if is_complete {
                 world.model.borrow_mut().answered(&id, None, now);
             } else {
-                world.model.borrow_mut().unanswered(&id, vec![None], now.plus_ms(writers::DONE_WITHIN_MS));
+                world.model.borrow_mut().unanswered(
+                    &id,
+                    vec![None],
+                    now.plus_ms(writers::DONE_WITHIN_MS),
+                );
             }
             let is_there = world.calm_table().comment(&id).await.unwrap().is_some();
             let is_gone = world.model.borrow().is_gone(&id);
-            world.check(!is_gone || !is_there, || format!("{id} is there after its erasure"));
+            world.check(!is_gone || !is_there, || {
+                format!("{id} is there after its erasure")
+            });
         }
     }
 }
@@ -165,14 +217,32 @@ pub(crate) async fn servers(world: &World) {
     let mut random = world.plan.random("servers");
     loop {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..120_000))).await;
-        let kinds = [Part::IndexEmptied, Part::IndexRestored, Part::IndexFailsOver, Part::IndexRefuses];
-        let kinds: Vec<Part> = kinds.into_iter().filter(|kind| world.may_fail(*kind)).collect();
-        let Some(kind) = kinds.choose(&mut random) else { return };
+        let kinds = [
+            Part::IndexEmptied,
+            Part::IndexRestored,
+            Part::IndexFailsOver,
+            Part::IndexRefuses,
+        ];
+        let kinds: Vec<Part> = kinds
+            .into_iter()
+            .filter(|kind| world.may_fail(*kind))
+            .collect();
+        let Some(kind) = kinds.choose(&mut random) else {
+            return;
+        };
         let happens = random.random_bool(0.3);
-        let copied = if *kind == Part::IndexRestored { Copied::Snapshot } else { Copied::Replica };
+        let copied = if *kind == Part::IndexRestored {
+            Copied::Snapshot
+        } else {
+            Copied::Replica
+        };
         if *kind == Part::IndexRefuses {
             // Longer than an invocation, but in Posts within the bound of ADR 57.
-            let longest = if world.plan.mode == Mode::Posts { LAG_MAX } else { Duration::from_secs(180) };
+            let longest = if world.plan.mode == Mode::Posts {
+                LAG_MAX
+            } else {
+                Duration::from_secs(180)
+            };
             world.servers.refuse(true);
             world.while_not_calm(longest.mul_f64(random.random())).await;
             world.servers.refuse(false);
@@ -190,10 +260,16 @@ pub(crate) async fn servers(world: &World) {
 /// Works off the quarantine in a calm world: what the functions never got is then as if they had.
 pub(crate) async fn work_off_quarantine(world: &World) {
     if world.plan.has(Part::Quarantine) {
-        let report = world.job(world.table("repair"), world.index("repair")).quarantine(&world.quarantine()).await;
+        let report = world
+            .job(world.table("repair"), world.index("repair"))
+            .quarantine(&world.quarantine())
+            .await;
         note(world, &report);
-        let is_bad = report.exit_code() & (exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED) != 0;
-        world.check(!is_bad, || format!("the quarantine in a calm world: {report}"));
+        let is_bad =
+            report.exit_code() & (exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED) != 0;
+        world.check(!is_bad, || {
+            format!("the quarantine in a calm world: {report}")
+        });
     }
 }
 
@@ -204,11 +280,17 @@ pub(crate) async fn damage(world: &World) {
     while world.may_fail(Part::Damage) {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..60_000))).await;
         let ids = world.model.borrow().ids();
-        let Some(id) = ids.choose(&mut random) else { continue };
-        let Some(comment) = table.comment(id).await.unwrap() else { continue };
+        let Some(id) = ids.choose(&mut random) else {
+            continue;
+        };
+        let Some(comment) = table.comment(id).await.unwrap() else {
+            continue;
+        };
         if random.random() {
             let edits = index_edits(id, None, &[comment.placement()]);
-            page_index::Edits::apply(&world.servers.present(), &edits).await.unwrap();
+            page_index::Edits::apply(&world.servers.present(), &edits)
+                .await
+                .unwrap();
         } else {
             let keys: Vec<FilterKey> = comment.placement().duplicate_keys().collect();
             delete(&table, id, keys.choose(&mut random).unwrap()).await;
@@ -231,8 +313,11 @@ pub(crate) async fn repair_once(world: &World) -> Option<String> {
             return Some(format!("the rebuild of lost partitions: {report}"));
         }
     }
-    // What a function applied late, before it lost the next record, the runs of before have passed (docs/operate.md).
-    let report = job().recent_since(world.loses_records().then(world::beginning)).await;
+    // What a function applied late, before it lost the next record, the runs of before have passed
+    // (docs/operate.md).
+    let report = job()
+        .recent_since(world.loses_records().then(world::beginning))
+        .await;
     note(world, &report);
     if report.exit_code() & BAD != 0 {
         return Some(format!("recent in a calm world: {report}"));
@@ -240,10 +325,20 @@ pub(crate) async fn repair_once(world: &World) -> Option<String> {
     if !needs_audit(world) {
         return None;
     }
-    // An audit that is resumed does not look again at what it has passed. So a second audit follows.
-    let audits = if world.plan.seed.is_multiple_of(2) { vec![None] } else { vec![Some(world::beginning()), None] };
+    // An audit that is resumed does not look again at what it has passed. So a second audit
+    // follows.
+    let audits = if world.plan.seed.is_multiple_of(2) {
+        vec![None]
+    } else {
+        vec![Some(world::beginning()), None]
+    };
     for since in audits {
-        let report = job().audit(AuditOptions { since, ..everything() }).await;
+        let report = job()
+            .audit(AuditOptions {
+                since,
+                ..everything()
+            })
+            .await;
         note(world, &report);
         if report.exit_code() & BAD != 0 {
             return Some(format!("an audit in a calm world: {report}"));

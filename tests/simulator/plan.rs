@@ -9,7 +9,8 @@ use strum::IntoEnumIterator;
 /// What a schedule is for. It decides what is checked, and which faults may happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
 pub(crate) enum Mode {
-    /// Comments are only posted, and clocks and lag are within the bound of ADR 57: no archive page ever changes.
+    /// Comments are only posted, and clocks and lag are within the bound of ADR 57: no archive page
+    /// ever changes.
     Posts,
     /// All faults end: one `recent` repairs everything, or one audit where the page index was lost.
     FaultsThatEnd,
@@ -17,12 +18,24 @@ pub(crate) enum Mode {
     AnyFaults,
 }
 
-/// An actor or a kind of fault. Each draws from a stream of its own, so one that is left out changes no other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display, strum::EnumIter, strum::EnumString)]
+/// An actor or a kind of fault. Each draws from a stream of its own, so one that is left out
+/// changes no other.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    strum::Display,
+    strum::EnumIter,
+    strum::EnumString,
+)]
 #[strum(serialize_all = "kebab-case")]
 pub(crate) enum Part {
-    /// Actors. A customer posts; an editor changes and deletes; an importer creates, deletes and creates again under the
-    /// same ids and old dates.
+    /// Actors. A customer posts; an editor changes and deletes; an importer creates, deletes and
+    /// creates again under the same ids and old dates.
     Customers,
     Editors,
     Importer,
@@ -37,8 +50,8 @@ pub(crate) enum Part {
     Check,
     Audit,
     Rebuild,
-    /// Calls of the table: lost before it, answered with an error although done, throttled or failed, done in part, done
-    /// late.
+    /// Calls of the table: lost before it, answered with an error although done, throttled or
+    /// failed, done in part, done late.
     LostCalls,
     LostAnswers,
     Throttled,
@@ -50,13 +63,15 @@ pub(crate) enum Part {
     /// Calls of the page index.
     IndexCallsLost,
     IndexAnswersLost,
-    /// Deliveries: again from an earlier record; an invocation dies; a function never gets some records; it stands still.
+    /// Deliveries: again from an earlier record; an invocation dies; a function never gets some
+    /// records; it stands still.
     Redelivery,
     Crashes,
     RecordsLost,
     WriterStops,
     IndexerStops,
-    /// The servers of the page index: emptied, restored from a snapshot, replaced by a replica that lags, refusing writes.
+    /// The servers of the page index: emptied, restored from a snapshot, replaced by a replica that
+    /// lags, refusing writes.
     IndexEmptied,
     IndexRestored,
     IndexFailsOver,
@@ -96,16 +111,23 @@ impl Part {
         }
     }
 
-    /// Whether less can be checked before the last repair, because something is lost that only a repair brings back.
+    /// Whether less can be checked before the last repair, because something is lost that only a
+    /// repair brings back.
     fn hides_faults(self) -> bool {
         use Part::{Damage, IndexEmptied, IndexFailsOver, IndexRestored, RecordsLost};
         // A page index that can be killed has no other faults of its own.
-        matches!(self, Damage | IndexEmptied | IndexFailsOver | IndexRestored | RecordsLost | Self::Kill)
+        matches!(
+            self,
+            Damage | IndexEmptied | IndexFailsOver | IndexRestored | RecordsLost | Self::Kill
+        )
     }
 
     /// What cannot happen to a page index in the process of `pagemark up`.
     fn is_of_servers(self) -> bool {
-        use Part::{IndexAnswersLost, IndexCallsLost, IndexEmptied, IndexFailsOver, IndexRefuses, IndexRestored};
+        use Part::{
+            IndexAnswersLost, IndexCallsLost, IndexEmptied, IndexFailsOver, IndexRefuses,
+            IndexRestored,
+        };
         let of_calls = matches!(self, IndexCallsLost | IndexAnswersLost | IndexRefuses);
         of_calls || matches!(self, IndexEmptied | IndexFailsOver | IndexRestored)
     }
@@ -135,11 +157,28 @@ impl Plan {
             _ => Mode::AnyFaults,
         };
         let share: f64 = random.random_range(0.2..0.8);
-        let often = |part: &Part| if part.hides_faults() { 0.4 * share } else { share };
-        let drawn: BTreeSet<Part> = Part::iter().filter(|part| random.random_bool(often(part))).collect();
-        let happens = |part: &Part| !(drawn.contains(&Part::Kill) && part.is_of_servers()) && drawn.contains(part);
-        let parts = Part::iter().filter(|part| part.is_in(mode) && (part.is_always_there() || happens(part)));
-        Self { seed, mode, parts: parts.collect(), changes: random.random_range(4..=14), bug: None }
+        let often = |part: &Part| {
+            if part.hides_faults() {
+                0.4 * share
+            } else {
+                share
+            }
+        };
+        let drawn: BTreeSet<Part> = Part::iter()
+            .filter(|part| random.random_bool(often(part)))
+            .collect();
+        let happens = |part: &Part| {
+            !(drawn.contains(&Part::Kill) && part.is_of_servers()) && drawn.contains(part)
+        };
+        let parts = Part::iter()
+            .filter(|part| part.is_in(mode) && (part.is_always_there() || happens(part)));
+        Self {
+            seed,
+            mode,
+            parts: parts.collect(),
+            changes: random.random_range(4..=14),
+            bug: None,
+        }
     }
 
     pub(crate) fn has(&self, part: Part) -> bool {
@@ -163,8 +202,11 @@ impl Plan {
 
     /// What repeats this schedule: the command's variables.
     pub(crate) fn command(&self) -> String {
-        let left_out: Vec<String> =
-            Self::of(self.seed).parts.difference(&self.parts).map(ToString::to_string).collect();
+        let left_out: Vec<String> = Self::of(self.seed)
+            .parts
+            .difference(&self.parts)
+            .map(ToString::to_string)
+            .collect();
         let mut command = format!("make simulate SEED={}", self.seed);
         if !left_out.is_empty() {
             command += &format!(" WITHOUT={}", left_out.join(","));
@@ -182,6 +224,13 @@ impl Plan {
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts: Vec<String> = self.parts.iter().map(ToString::to_string).collect();
-        write!(f, "seed {} ({}, {} changes): {}", self.seed, self.mode, self.changes, parts.join(" "))
+        write!(
+            f,
+            "seed {} ({}, {} changes): {}",
+            self.seed,
+            self.mode,
+            self.changes,
+            parts.join(" ")
+        )
     }
 }

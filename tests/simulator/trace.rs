@@ -15,7 +15,11 @@ impl Trace {
         let line = format!("{} {}", &now().to_string()[11..23], line());
         let mut lines = self.0.lock().unwrap();
         lines.push(line);
-        assert!(lines.len() < LINES_MAX, "it does not end: {:?}", &lines[LINES_MAX - 30..]);
+        assert!(
+            lines.len() < LINES_MAX,
+            "it does not end: {:?}",
+            &lines[LINES_MAX - 30..]
+        );
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {

@@ -143,16 +143,31 @@ impl World {
         };
         let mut random = world.plan.random("clocks");
         for name in ["api one", "api two"] {
-            let apart = if world.plan.mode == Mode::AnyFaults { CLOCKS_FAR_APART_MS } else { CLOCKS_APART_MS };
-            let ahead_ms = if world.plan.has(Part::Clocks) { random.random_range(-apart / 2..=apart / 2) } else { 0 };
+            let apart = if world.plan.mode == Mode::AnyFaults {
+                CLOCKS_FAR_APART_MS
+            } else {
+                CLOCKS_APART_MS
+            };
+            let ahead_ms = if world.plan.has(Part::Clocks) {
+                random.random_range(-apart / 2..=apart / 2)
+            } else {
+                0
+            };
             let call = world.api(name).await;
-            world.apis.push(Api { name, ahead_ms, call: RefCell::new(call) });
+            world.apis.push(Api {
+                name,
+                ahead_ms,
+                call: RefCell::new(call),
+            });
         }
         Rc::new(world)
     }
 
     async fn api(&self, name: &'static str) -> Call {
-        let mut settings = ApiSettings { archive_after_seconds: 60, ..ApiSettings::default() };
+        let mut settings = ApiSettings {
+            archive_after_seconds: 60,
+            ..ApiSettings::default()
+        };
         settings.writing.tokens.push(named_token(
             "shop",
             "comments:write+comments:moderate+products:write",
@@ -174,14 +189,30 @@ impl World {
     }
 
     pub(crate) fn index(&self, process: &'static str) -> PageIndex {
-        self.servers.client(&self.engine, &self.plan, &self.trace, process)
+        self.servers
+            .client(&self.engine, &self.plan, &self.trace, process)
     }
 
     pub(crate) fn job(&self, table: Table, index: PageIndex) -> Job {
-        let settings = JobSettings { apply: true, ..JobSettings::default() };
+        let settings = JobSettings {
+            apply: true,
+            ..JobSettings::default()
+        };
         // Without the overlap, a watermark that is too late shows.
-        let overlap = if self.plan.seed.is_multiple_of(2) { Duration::ZERO } else { settings.overlap };
-        Job::new(table, index, JobSettings { overlap, ..settings }, Stop::default())
+        let overlap = if self.plan.seed.is_multiple_of(2) {
+            Duration::ZERO
+        } else {
+            settings.overlap
+        };
+        Job::new(
+            table,
+            index,
+            JobSettings {
+                overlap,
+                ..settings
+            },
+            Stop::default(),
+        )
     }
 
     /// Where the mappings put the records that their functions never get.
@@ -231,7 +262,10 @@ impl World {
     }
 
     /// Runs something in the process of `pagemark up`; `None` when it was killed meanwhile.
-    pub(crate) fn unless_killed<T>(&self, work: impl Future<Output = T>) -> impl Future<Output = Option<T>> {
+    pub(crate) fn unless_killed<T>(
+        &self,
+        work: impl Future<Output = T>,
+    ) -> impl Future<Output = Option<T>> {
         let work = Box::pin(work);
         async {
             tokio::select! {
@@ -300,14 +334,24 @@ impl World {
         let answered = NAMED.scope(Mutex::default(), async {
             let call = Rc::clone(&api.call.borrow());
             // Its client knows no more after a kill than after a 503.
-            let killed = || Answer { status: 503, body: String::new(), named: Vec::new() };
-            let answer = self.unless_killed(call(request.to_request())).await.unwrap_or_else(killed);
+            let killed = || Answer {
+                status: 503,
+                body: String::new(),
+                named: Vec::new(),
+            };
+            let answer = self
+                .unless_killed(call(request.to_request()))
+                .await
+                .unwrap_or_else(killed);
             let named = NAMED.with(|named| std::mem::take(&mut *named.lock().unwrap()));
             Answer { named, ..answer }
         });
         let answer = simulation::with_clock_ahead(api.ahead_ms, answered).await;
-        self.trace.note(|| format!("{}: {method} {target} {}", api.name, answer.status));
-        self.check(answer.status < 500 || answer.status == 503, || format!("{method} {target} is {answer:?}"));
+        self.trace
+            .note(|| format!("{}: {method} {target} {}", api.name, answer.status));
+        self.check(answer.status < 500 || answer.status == 503, || {
+            format!("{method} {target} is {answer:?}")
+        });
         answer
     }
 }
@@ -326,16 +370,31 @@ where
     };
     let status = response.status().as_u16();
     let body = to_bytes(response.into_body()).await.unwrap_or_default();
-    Answer { status, body: String::from_utf8_lossy(&body).into_owned(), named: Vec::new() }
+    Answer {
+        status,
+        body: String::from_utf8_lossy(&body).into_owned(),
+        named: Vec::new(),
+    }
 }
 
-/// The SDK's client that all others are made of. It reads the environment, so a thread makes it once.
+/// The SDK's client that all others are made of. It reads the environment, so a thread makes it
+/// once.
 pub(crate) async fn base_client() -> Client {
     let nobody = http_client(async |_, _| Err(std::io::Error::other("no table")));
-    let table = Table::connect_through(&TableConfig::new(TABLE, Some("http://engine".to_owned())), nobody).await;
+    let table = Table::connect_through(
+        &TableConfig::new(TABLE, Some("http://engine".to_owned())),
+        nobody,
+    )
+    .await;
     // A cache of identities draws its own chance when it is filled. Signatures only take time.
-    let config = table.client().config().to_builder().identity_cache(IdentityCache::no_cache());
-    let config = config.allow_no_auth().auth_scheme_preference([AuthSchemeId::new("noAuth")]);
+    let config = table
+        .client()
+        .config()
+        .to_builder()
+        .identity_cache(IdentityCache::no_cache());
+    let config = config
+        .allow_no_auth()
+        .auth_scheme_preference([AuthSchemeId::new("noAuth")]);
     Client::from_conf(config.build())
 }
 

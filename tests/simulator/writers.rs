@@ -1,5 +1,6 @@
-//! Who writes: customers post, editors change and delete, an importer creates again what it has deleted. Each goes
-//! through the API of one of two processes, or through the table as an import does.
+//! Who writes: customers post, editors change and delete, an importer creates again what it has
+//! deleted. Each goes through the API of one of two processes, or through the table as an import
+//! does.
 
 use std::time::Duration;
 
@@ -25,7 +26,11 @@ const REPEATS: usize = 3;
 
 pub(crate) async fn customers(world: &World) {
     let mut random = world.plan.random("customers");
-    let count = if world.plan.mode == Mode::Posts { 3 * world.plan.changes } else { world.plan.changes };
+    let count = if world.plan.mode == Mode::Posts {
+        3 * world.plan.changes
+    } else {
+        world.plan.changes
+    };
     for number in 0..count {
         pause(world, &mut random).await;
         post(world, &mut random, number).await;
@@ -46,7 +51,10 @@ fn api<'world>(world: &'world World, random: &mut StdRng) -> &'world Api {
 
 async fn post(world: &World, random: &mut StdRng, number: usize) {
     let body = world.new_body();
-    let (language, rating) = (*LANGUAGES.choose(random).unwrap(), random.random_range(1..=5));
+    let (language, rating) = (
+        *LANGUAGES.choose(random).unwrap(),
+        random.random_range(1..=5),
+    );
     let content = json!({ "language": language, "rating": rating, "body": body });
     let key = format!("post-{number}");
     world.model.borrow_mut().unanswered.insert(body.clone());
@@ -54,11 +62,21 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
     for _ in 0..REPEATS {
         let target = format!("/api/v1/products/{PRODUCT}/comments");
         let headers = [("Idempotency-Key", key.as_str())];
-        let answer = world.request(api(world, random), Method::POST, &target, &headers, Some(&content)).await;
+        let answer = world
+            .request(
+                api(world, random),
+                Method::POST,
+                &target,
+                &headers,
+                Some(&content),
+            )
+            .await;
         if answer.status == 201 {
             let comment = comment_of(&answer.json());
             let first = created.get_or_insert_with(|| comment.id.clone()).clone();
-            world.check(first == comment.id, || format!("a repeated post has created {} after {first}", comment.id));
+            world.check(first == comment.id, || {
+                format!("a repeated post has created {} after {first}", comment.id)
+            });
             // A client that lost the answer sends the post again.
             if std::mem::take(&mut is_repeated) {
                 continue;
@@ -70,7 +88,9 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
             model.answered(&comment.id, Some(comment.clone()), now());
             return;
         }
-        world.check(answer.status == 503, || format!("a post is answered {answer:?}"));
+        world.check(answer.status == 503, || {
+            format!("a post is answered {answer:?}")
+        });
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
@@ -81,7 +101,9 @@ fn comment_of(json: &Value) -> Comment {
     let new = NewComment {
         created_at: Timestamp::parse(&text("created_at")).unwrap(),
         text: data::body(&text("body")),
-        status: json["status"].as_str().map(|status| Status::parse(status).unwrap()),
+        status: json["status"]
+            .as_str()
+            .map(|status| Status::parse(status).unwrap()),
         ..data::new_comment(
             &text("id"),
             &data::product(&text("product")),
@@ -105,7 +127,9 @@ pub(crate) async fn editor(world: &World, random: &mut StdRng, changes: usize, p
     for _ in 0..changes {
         tokio::time::sleep(pause.mul_f64(random.random())).await;
         let ids = world.model.borrow().ids();
-        let Some(id) = ids.choose(random) else { continue };
+        let Some(id) = ids.choose(random) else {
+            continue;
+        };
         match random.random_range(0..5) {
             0 => delete(world, random, id).await,
             _ => change(world, random, id).await,
@@ -116,21 +140,31 @@ pub(crate) async fn editor(world: &World, random: &mut StdRng, changes: usize, p
 async fn delete(world: &World, random: &mut StdRng, id: &CommentId) {
     world.model.borrow_mut().begin(id, now());
     let target = format!("/api/v1/comments/{id}");
-    let answer = world.request(api(world, random), Method::DELETE, &target, &[], None).await;
+    let answer = world
+        .request(api(world, random), Method::DELETE, &target, &[], None)
+        .await;
     let mut model = world.model.borrow_mut();
     match answer.status {
         204 | 404 => model.answered(id, None, now()),
         _ => model.unanswered(id, vec![None], now().plus_ms(DONE_WITHIN_MS)),
     }
-    world.check([204, 404, 503].contains(&answer.status), || format!("a deletion is answered {answer:?}"));
+    world.check([204, 404, 503].contains(&answer.status), || {
+        format!("a deletion is answered {answer:?}")
+    });
 }
 
 pub(crate) async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
     let mut fields = serde_json::Map::new();
     match random.random_range(0..4) {
         0 => fields.insert("rating".to_owned(), json!(random.random_range(1..=5))),
-        1 => fields.insert("language".to_owned(), json!(LANGUAGES.choose(random).unwrap())),
-        2 => fields.insert("status".to_owned(), json!(["published", "hidden"].choose(random).unwrap())),
+        1 => fields.insert(
+            "language".to_owned(),
+            json!(LANGUAGES.choose(random).unwrap()),
+        ),
+        2 => fields.insert(
+            "status".to_owned(),
+            json!(["published", "hidden"].choose(random).unwrap()),
+        ),
         _ => fields.insert("body".to_owned(), json!(world.new_body())),
     };
     let change = Value::Object(fields);
@@ -140,7 +174,15 @@ pub(crate) async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
     }
     world.model.borrow_mut().begin(id, now());
     let api = api(world, random);
-    let answer = world.request(api, Method::PATCH, &format!("/api/v1/comments/{id}"), &[], Some(&change)).await;
+    let answer = world
+        .request(
+            api,
+            Method::PATCH,
+            &format!("/api/v1/comments/{id}"),
+            &[],
+            Some(&change),
+        )
+        .await;
     settle_change(world, id, &change, &answer);
 }
 
@@ -151,20 +193,26 @@ fn settle_change(world: &World, id: &CommentId, change: &Value, answer: &Answer)
         200 => {
             let after = comment_of(&answer.json());
             let before = model.alone(id);
-            let is_right = before.is_none_or(|before| Seen::from(&changed(before, change)) == Seen::from(&after));
+            let is_right = before
+                .is_none_or(|before| Seen::from(&changed(before, change)) == Seen::from(&after));
             world.check(is_right, || format!("{change} has made {after:?}"));
             model.answered(id, Some(after), now());
         }
         404 => model.answered(id, None, now()),
         _ => {
             let until = now().plus_ms(DONE_WITHIN_MS);
-            let after = model.possible(id).into_iter().map(|before| before.map(|before| changed(before, change)));
+            let after = model
+                .possible(id)
+                .into_iter()
+                .map(|before| before.map(|before| changed(before, change)));
             let after = after.collect();
             model.unanswered(id, after, until);
         }
     }
     drop(model);
-    world.check([200, 404, 503].contains(&answer.status), || format!("a change is answered {answer:?}"));
+    world.check([200, 404, 503].contains(&answer.status), || {
+        format!("a change is answered {answer:?}")
+    });
 }
 
 fn changed(mut comment: Comment, change: &Value) -> Comment {
@@ -192,20 +240,26 @@ pub(crate) fn imported_author() -> AuthorId {
     AuthorId::parse("an author").unwrap()
 }
 
-/// Creates and deletes comments under few ids and with few dates, so that many have equal times. Some are hidden,
-/// and one is of another product.
+/// Creates and deletes comments under few ids and with few dates, so that many have equal times.
+/// Some are hidden, and one is of another product.
 pub(crate) async fn importer(world: &World) {
     let mut random = world.plan.random("the importer");
     let table = world.table("import");
     for _ in 0..2 * world.plan.changes {
         pause(world, &mut random).await;
         let id = imported_ids().choose(&mut random).unwrap().clone();
-        let product = data::product(if id.as_str() == "i0" { OTHER_PRODUCT } else { PRODUCT });
+        let product = data::product(if id.as_str() == "i0" {
+            OTHER_PRODUCT
+        } else {
+            PRODUCT
+        });
         world.model.borrow_mut().begin(&id, now());
         let until = now().plus_ms(DONE_WITHIN_MS);
         if random.random_bool(0.4) {
             let deleted = table.delete_comment(&id, |_| true).await;
-            world.trace.note(|| format!("import: delete {id}: {deleted:?}"));
+            world
+                .trace
+                .note(|| format!("import: delete {id}: {deleted:?}"));
             let mut model = world.model.borrow_mut();
             match deleted {
                 Ok(()) | Err(WriteError::NotFound) => model.answered(&id, None, now()),
@@ -215,14 +269,29 @@ pub(crate) async fn importer(world: &World) {
         }
         let created_at = data::at_ms(data::CREATED_MS + random.random_range(0..2));
         let language = LANGUAGES.choose(&mut random).unwrap();
-        let comment = data::new_comment(id.as_str(), &product, language, random.random_range(1..=5));
-        let site = SiteData { author_id: Some(imported_author()), ..SiteData::default() };
-        let (text, status) = (data::body(&world.new_body()), random.random_bool(0.2).then_some(Status::Hidden));
-        let comment = NewComment { created_at, site, text, status, ..comment };
+        let comment =
+            data::new_comment(id.as_str(), &product, language, random.random_range(1..=5));
+        let site = SiteData {
+            author_id: Some(imported_author()),
+            ..SiteData::default()
+        };
+        let (text, status) = (
+            data::body(&world.new_body()),
+            random.random_bool(0.2).then_some(Status::Hidden),
+        );
+        let comment = NewComment {
+            created_at,
+            site,
+            text,
+            status,
+            ..comment
+        };
         world.model.borrow_mut().note_created(&id);
         world.model.borrow_mut().note_sent(&id, &comment.text.body);
         let created = table.create_comment(comment.clone(), None).await;
-        world.trace.note(|| format!("import: create {id}: {}", created.is_ok()));
+        world
+            .trace
+            .note(|| format!("import: create {id}: {}", created.is_ok()));
         let mut model = world.model.borrow_mut();
         match created {
             Ok(Created::New(comment) | Created::Before(comment)) => {

@@ -1,4 +1,5 @@
-//! The template agrees with the code and the documents. Renaming something in only one of them fails.
+//! The template agrees with the code and the documents. Renaming something in only one of them
+//! fails.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,19 +13,47 @@ use super::{TEMPLATE, project_file, properties};
 #[test]
 fn the_template_and_the_code_describe_one_table() {
     use model::{
-        item::attribute::{AUTHOR_ID, CD, EXPIRES_AT, PCD, PK, SHARD, SK, UNPUBLISHED, UNPUBLISHED_CD},
+        item::attribute::{
+            AUTHOR_ID, CD, EXPIRES_AT, PCD, PK, SHARD, SK, UNPUBLISHED, UNPUBLISHED_CD,
+        },
         primaries::PRIMARIES_PROJECTED,
     };
-    let of_code = [PK, SK, CD, SHARD, PCD, AUTHOR_ID, UNPUBLISHED, UNPUBLISHED_CD, EXPIRES_AT];
-    let names = ["pk", "sk", "cd", "shard", "pcd", "author_id", "unpublished", "unpublished_cd", "expires_at"];
+    let of_code = [
+        PK,
+        SK,
+        CD,
+        SHARD,
+        PCD,
+        AUTHOR_ID,
+        UNPUBLISHED,
+        UNPUBLISHED_CD,
+        EXPIRES_AT,
+    ];
+    let names = [
+        "pk",
+        "sk",
+        "cd",
+        "shard",
+        "pcd",
+        "author_id",
+        "unpublished",
+        "unpublished_cd",
+        "expires_at",
+    ];
     assert_eq!(of_code, names);
-    let indexes = [table::GSI, table::PRIMARIES, table::AUTHORS, table::MODERATION];
+    let indexes = [
+        table::GSI,
+        table::PRIMARIES,
+        table::AUTHORS,
+        table::MODERATION,
+    ];
     assert_eq!(indexes, ["gsi", "primaries", "authors", "moderation"]);
     let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
     let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
     let index = |name: &str, keys: Value, projected: Value| json!({"IndexName": name, "KeySchema": keys, "Projection": projected});
     let all = json!({"ProjectionType": "ALL"});
-    let of_primaries = json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED});
+    let of_primaries =
+        json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED});
     let expected = json!({
         "KeySchema": keys(PK, SK),
         "GlobalSecondaryIndexes": [
@@ -49,13 +78,18 @@ fn the_local_stack_imitates_the_mappings_of_the_template() {
         {"Fn::GetAtt": ["CommentsTable", "StreamArn"]},
         {"Ref": "TableStreamArn"},
     ]});
-    let pattern = json!({"dynamodb": {"Keys": {"sk": {"S": [{"suffix": FilterKey::PRIMARY_SUFFIX}]}}}});
-    for (function, imitated) in
-        [("StreamWriter", MappingSettings::STREAM_WRITER), ("PageIndexer", MappingSettings::PAGE_INDEXER)]
-    {
+    let pattern =
+        json!({"dynamodb": {"Keys": {"sk": {"S": [{"suffix": FilterKey::PRIMARY_SUFFIX}]}}}});
+    for (function, imitated) in [
+        ("StreamWriter", MappingSettings::STREAM_WRITER),
+        ("PageIndexer", MappingSettings::PAGE_INDEXER),
+    ] {
         let mut mapping = properties(&format!("{function}Mapping")).clone();
         let filter = mapping["FilterCriteria"]["Filters"][0]["Pattern"].take();
-        assert_eq!(serde_json::from_str::<Value>(filter.as_str().unwrap()).unwrap(), pattern);
+        assert_eq!(
+            serde_json::from_str::<Value>(filter.as_str().unwrap()).unwrap(),
+            pattern
+        );
         let expected = json!({
             "FunctionName": {"Ref": function},
             "EventSourceArn": source,
@@ -67,8 +101,8 @@ fn the_local_stack_imitates_the_mappings_of_the_template() {
             "FunctionResponseTypes": ["ReportBatchItemFailures"],
             "BisectBatchOnFunctionError": imitated.bisect_batch_on_function_error,
             "MaximumRetryAttempts": imitated.maximum_retry_attempts,
-            // Six hours. The number of tries must not end them earlier: a store that refuses at once would use up a
-            // smaller number.
+            // Six hours. The number of tries must not end them earlier: a store that refuses at
+            // once would use up a smaller number.
             "MaximumRecordAgeInSeconds": 21_600,
             "MetricsConfig": {"Metrics": ["EventCount"]},
             "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["QuarantineBucket", "Arn"]}}},
@@ -80,13 +114,23 @@ fn the_local_stack_imitates_the_mappings_of_the_template() {
 fn given(logical_id: &str) -> BTreeMap<String, String> {
     let properties = properties(logical_id);
     if let Some(variables) = properties["Environment"]["Variables"].as_object() {
-        return variables.iter().map(|(name, value)| (name.clone(), resolved(value))).collect();
+        return variables
+            .iter()
+            .map(|(name, value)| (name.clone(), resolved(value)))
+            .collect();
     }
     let container = &properties["ContainerDefinitions"][0];
-    let entries = [&container["Environment"], &container["Secrets"]].into_iter().filter_map(Value::as_array).flatten();
+    let entries = [&container["Environment"], &container["Secrets"]]
+        .into_iter()
+        .filter_map(Value::as_array)
+        .flatten();
     let pair = |entry: &Value| {
         // If the entry has a condition, take the first alternative.
-        let entry = if entry["Name"].is_string() { entry } else { &entry["Fn::If"][1] };
+        let entry = if entry["Name"].is_string() {
+            entry
+        } else {
+            &entry["Fn::If"][1]
+        };
         let value = entry.get("Value").unwrap_or(&entry["ValueFrom"]);
         (entry["Name"].as_str().unwrap().to_owned(), resolved(value))
     };
@@ -100,7 +144,9 @@ fn resolved(value: &Value) -> String {
     if let Some(name) = value["Ref"].as_str() {
         return named(name);
     }
-    let text = value["Fn::Sub"].as_str().unwrap_or_else(|| panic!("{value}"));
+    let text = value["Fn::Sub"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{value}"));
     let mut parts = text.split("${");
     let mut resolved = parts.next().unwrap().to_owned();
     for part in parts {
@@ -115,13 +161,18 @@ fn named(name: &str) -> String {
     match name {
         "AWS::StackName" => "pagemark".to_owned(),
         "PublicUrl" => "https://comments.example.com".to_owned(),
-        "Tokens" => format!("shop/comments:write+products:write/sha256:{}", "0a".repeat(32)),
+        "Tokens" => format!(
+            "shop/comments:write+products:write/sha256:{}",
+            "0a".repeat(32)
+        ),
         "Redis.ConfigurationEndPoint.Port" => "6379".to_owned(),
         "CursorKeys" => "0a".repeat(32),
         _ => match &TEMPLATE["Parameters"][name]["Default"] {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.to_string(),
-            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => name.to_lowercase(),
+            Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => {
+                name.to_lowercase()
+            }
         },
     }
 }
@@ -138,15 +189,33 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
         let given = given(logical_id);
         // Without a subcommand, the repair job started by hand prints the status.
         let below = command.find_subcommand("status");
-        let all = || command.get_arguments().chain(below.iter().flat_map(|below| below.get_arguments()));
-        let variable = |argument: &clap::Arg| argument.get_env().map(|name| name.to_string_lossy().into_owned());
+        let all = || {
+            command
+                .get_arguments()
+                .chain(below.iter().flat_map(|below| below.get_arguments()))
+        };
+        let variable = |argument: &clap::Arg| {
+            argument
+                .get_env()
+                .map(|name| name.to_string_lossy().into_owned())
+        };
         let known: BTreeSet<String> = all().filter_map(variable).collect();
-        let needed: BTreeSet<String> =
-            all().filter(|argument| argument.is_required_set()).filter_map(variable).collect();
+        let needed: BTreeSet<String> = all()
+            .filter(|argument| argument.is_required_set())
+            .filter_map(variable)
+            .collect();
         let names: BTreeSet<String> = given.keys().cloned().collect();
         assert!(!needed.is_empty());
-        assert!(names.is_superset(&needed), "{logical_id} lacks {:?}", needed.difference(&names));
-        assert!(known.is_superset(&names), "{logical_id} does not know {:?}", names.difference(&known));
+        assert!(
+            names.is_superset(&needed),
+            "{logical_id} lacks {:?}",
+            needed.difference(&names)
+        );
+        assert!(
+            known.is_superset(&names),
+            "{logical_id} does not know {:?}",
+            names.difference(&known)
+        );
 
         let flag = |argument: &clap::Arg| {
             let value = given.get(&variable(argument)?)?;
@@ -158,35 +227,59 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
             flags.push(below.get_name().to_owned());
             flags.extend(below.get_arguments().filter_map(flag));
         }
-        assert_eq!(flags.len(), 1 + usize::from(below.is_some()) + given.len(), "{logical_id}: {flags:?}");
-        command.try_get_matches_from(flags).unwrap_or_else(|error| panic!("{logical_id}: {error}"));
+        assert_eq!(
+            flags.len(),
+            1 + usize::from(below.is_some()) + given.len(),
+            "{logical_id}: {flags:?}"
+        );
+        command
+            .try_get_matches_from(flags)
+            .unwrap_or_else(|error| panic!("{logical_id}: {error}"));
     }
 }
 
 #[test]
 fn each_process_logs_in_to_redis_by_iam_and_trusts_amazons_authorities() {
     for (process, user, authorities) in [
-        // Where scripts/package.sh and infra/Containerfile put the file. Lambda unpacks a zip in /var/task.
+        // Where scripts/package.sh and infra/Containerfile put the file. Lambda unpacks a zip in
+        // /var/task.
         ("PageIndexer", "page-indexer", "/var/task/amazon-roots.pem"),
         ("RepairJob", "repair-job", "/var/task/amazon-roots.pem"),
         ("RepairTask", "repair-job", "/amazon-roots.pem"),
         ("ApiTask", "api", "/amazon-roots.pem"),
     ] {
         let given = given(process);
-        assert!(given["PAGEMARK_REDIS_URL"].starts_with(&format!("rediss://pagemark-{user}@")), "{given:?}");
-        assert_eq!((&*given["PAGEMARK_REDIS_IAM"], &*given["PAGEMARK_REDIS_MODE"]), ("redis", "cluster"));
+        assert!(
+            given["PAGEMARK_REDIS_URL"].starts_with(&format!("rediss://pagemark-{user}@")),
+            "{given:?}"
+        );
+        assert_eq!(
+            (
+                &*given["PAGEMARK_REDIS_IAM"],
+                &*given["PAGEMARK_REDIS_MODE"]
+            ),
+            ("redis", "cluster")
+        );
         assert_eq!(given["PAGEMARK_REDIS_CA"], authorities, "{process}");
     }
-    assert!(project_file("infra/Containerfile").contains("COPY amazon-roots.pem /amazon-roots.pem\n"));
+    assert!(
+        project_file("infra/Containerfile").contains("COPY amazon-roots.pem /amazon-roots.pem\n")
+    );
 }
 
 #[test]
 fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
     let documented = project_file("docs/operate.md");
-    for (logical_id, user) in [("PageIndexerUser", "page-indexer"), ("RepairJobUser", "repair-job"), ("ApiUser", "api")]
-    {
+    for (logical_id, user) in [
+        ("PageIndexerUser", "page-indexer"),
+        ("RepairJobUser", "repair-job"),
+        ("ApiUser", "api"),
+    ] {
         let prefix = format!("ACL SETUSER {user} on >PASSWORD ");
-        let rules = documented.lines().find_map(|line| line.strip_prefix(&prefix)).unwrap_or_else(|| panic!("{user}"));
+        let rules = documented
+            .lines()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .unwrap_or_else(|| panic!("{user}"));
         // AWS requires one name of a user who logs in by IAM.
         let name = json!({ "Fn::Sub": format!("${{AWS::StackName}}-{user}") });
         let expected = json!({
@@ -200,14 +293,24 @@ fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
     }
 }
 
-/// Maximum template size that CloudFormation accepts without a bucket, in bytes ("Understand CloudFormation quotas").
+/// Maximum template size that CloudFormation accepts without a bucket, in bytes ("Understand
+/// CloudFormation quotas").
 const INLINE_BYTES_MAX: usize = 51_200;
 
 #[test]
 fn the_commands_of_the_documents_are_about_what_the_template_has() {
-    let documents =
-        ["README.md", "docs/deploy.md", "docs/operate.md", "scripts/repair-task.sh"].map(project_file).concat();
-    let calls: Vec<&str> = documents.split("aws cloudformation deploy ").skip(1).collect();
+    let documents = [
+        "README.md",
+        "docs/deploy.md",
+        "docs/operate.md",
+        "scripts/repair-task.sh",
+    ]
+    .map(project_file)
+    .concat();
+    let calls: Vec<&str> = documents
+        .split("aws cloudformation deploy ")
+        .skip(1)
+        .collect();
     assert!(!calls.is_empty());
     for call in calls {
         let call = call.split("\n}").next().unwrap();
@@ -222,19 +325,36 @@ fn the_commands_of_the_documents_are_about_what_the_template_has() {
         .collect();
     assert!(outputs.contains("RepairFunctionName"), "{outputs:?}");
     for output in outputs {
-        assert!(TEMPLATE["Outputs"].get(output).is_some(), "there is no output {output}");
+        assert!(
+            TEMPLATE["Outputs"].get(output).is_some(),
+            "there is no output {output}"
+        );
     }
     // `deploy NAME=VALUE ...`, over lines that end with a backslash.
     let mut set = BTreeSet::new();
-    for call in documents.replace("\\\n", " ").lines().filter_map(|line| line.trim().strip_prefix("deploy ")) {
-        let names = call.split_whitespace().filter_map(|word| word.split_once('=')).map(|(name, _)| name.to_owned());
+    for call in documents
+        .replace("\\\n", " ")
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("deploy "))
+    {
+        let names = call
+            .split_whitespace()
+            .filter_map(|word| word.split_once('='))
+            .map(|(name, _)| name.to_owned());
         set.extend(names.filter(|name| name.chars().all(char::is_alphanumeric)));
     }
     assert!(set.contains("TableStreamArn"), "{set:?}");
     for name in &set {
-        assert!(TEMPLATE["Parameters"].get(name).is_some(), "there is no parameter {name}");
+        assert!(
+            TEMPLATE["Parameters"].get(name).is_some(),
+            "there is no parameter {name}"
+        );
     }
-    let needed = TEMPLATE["Parameters"].as_object().unwrap().iter().filter(|(_, of)| of.get("Default").is_none());
+    let needed = TEMPLATE["Parameters"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .filter(|(_, of)| of.get("Default").is_none());
     for (name, _) in needed {
         assert!(set.contains(name), "no command sets {name}");
     }

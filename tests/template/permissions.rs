@@ -1,4 +1,5 @@
-//! Who may do what. `template` compares which actions and managed policies the roles have after the translation.
+//! Who may do what. `template` compares which actions and managed policies the roles have after the
+//! translation.
 
 use serde_json::{Value, json};
 
@@ -18,16 +19,31 @@ fn statements(part: &'static Value) -> Vec<&'static Value> {
 
 #[test]
 fn every_part_may_do_named_things_with_named_resources() {
-    let all: Vec<_> =
-        resources().iter().flat_map(|(name, of)| statements(of).into_iter().map(move |of| (name, of))).collect();
+    let all: Vec<_> = resources()
+        .iter()
+        .flat_map(|(name, of)| statements(of).into_iter().map(move |of| (name, of)))
+        .collect();
     assert!(!all.is_empty());
-    for (name, statement) in all.into_iter().filter(|(_, statement)| statement["Effect"] == "Allow") {
-        // A statement with a principal is of a role that is taken, or of an endpoint, behind which the roles are limited.
-        let (actions, resources) = (statement["Action"].to_string(), statement["Resource"].to_string());
-        assert!(statement.get("Principal").is_some() || !actions.contains('*'), "{name}: {statement}");
+    for (name, statement) in all
+        .into_iter()
+        .filter(|(_, statement)| statement["Effect"] == "Allow")
+    {
+        // A statement with a principal is of a role that is taken, or of an endpoint, behind which
+        // the roles are limited.
+        let (actions, resources) = (
+            statement["Action"].to_string(),
+            statement["Resource"].to_string(),
+        );
+        assert!(
+            statement.get("Principal").is_some() || !actions.contains('*'),
+            "{name}: {statement}"
+        );
         // DynamoDB has no resource for it.
         let is_list = statement["Action"] == "dynamodb:ListStreams";
-        assert!(is_list || !resources.contains(r#""*""#), "{name}: {statement}");
+        assert!(
+            is_list || !resources.contains(r#""*""#),
+            "{name}: {statement}"
+        );
         assert!(!resources.contains("table/*"), "{name}: {statement}");
     }
 }
@@ -36,7 +52,10 @@ fn every_part_may_do_named_things_with_named_resources() {
 #[test]
 fn the_api_writes_in_transactions_only() {
     let writes = |statement: &&Value| statement["Action"].to_string().contains("dynamodb:PutItem");
-    let writing: Vec<_> = statements(&resources()["ApiRole"]).into_iter().filter(writes).collect();
+    let writing: Vec<_> = statements(&resources()["ApiRole"])
+        .into_iter()
+        .filter(writes)
+        .collect();
     assert!(!writing.is_empty());
     for statement in writing {
         let only = json!({"ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}});
@@ -54,7 +73,10 @@ fn no_secret_stands_in_the_template() {
         assert!(user["Properties"].get("Passwords").is_none(), "{name}");
     }
     for (name, secret) in of_type("AWS::SecretsManager::Secret") {
-        assert!(secret["Properties"]["GenerateSecretString"].is_object(), "{name}");
+        assert!(
+            secret["Properties"]["GenerateSecretString"].is_object(),
+            "{name}"
+        );
     }
     assert!(
         !super::project_file("infra/template.yaml").contains("{{resolve:"),

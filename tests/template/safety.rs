@@ -1,5 +1,6 @@
-//! Rules for every resource of a type, so also for a new one. Nothing is open or unencrypted. Nothing is deleted that cannot
-//! be made again. And single settings that somebody would miss too late, or that depend on each other.
+//! Rules for every resource of a type, so also for a new one. Nothing is open or unencrypted.
+//! Nothing is deleted that cannot be made again. And single settings that somebody would miss too
+//! late, or that depend on each other.
 
 use local_stack::event_source_mapping::MappingSettings;
 use serde_json::{Value, json};
@@ -8,36 +9,73 @@ use super::{TEMPLATE, assert_each, assert_settings, of_type, properties, resourc
 
 #[test]
 fn all_stored_data_and_every_connection_to_it_are_encrypted() {
-    assert_each("AWS::DynamoDB::Table", &[("/SSESpecification/SSEEnabled", json!(true))]);
+    assert_each(
+        "AWS::DynamoDB::Table",
+        &[("/SSESpecification/SSEEnabled", json!(true))],
+    );
     let encrypted = "/BucketEncryption/ServerSideEncryptionConfiguration/0/ServerSideEncryptionByDefault/SSEAlgorithm";
-    let closed = ["BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"];
-    let closed: Value = closed.map(|name| (name.to_owned(), json!(true))).into_iter().collect();
-    assert_each("AWS::S3::Bucket", &[(encrypted, json!("AES256")), ("/PublicAccessBlockConfiguration", closed)]);
-    let redis = [("/TransitEncryptionEnabled", json!(true)), ("/AtRestEncryptionEnabled", json!(true))];
+    let closed = [
+        "BlockPublicAcls",
+        "BlockPublicPolicy",
+        "IgnorePublicAcls",
+        "RestrictPublicBuckets",
+    ];
+    let closed: Value = closed
+        .map(|name| (name.to_owned(), json!(true)))
+        .into_iter()
+        .collect();
+    assert_each(
+        "AWS::S3::Bucket",
+        &[
+            (encrypted, json!("AES256")),
+            ("/PublicAccessBlockConfiguration", closed),
+        ],
+    );
+    let redis = [
+        ("/TransitEncryptionEnabled", json!(true)),
+        ("/AtRestEncryptionEnabled", json!(true)),
+    ];
     assert_each("AWS::ElastiCache::ReplicationGroup", &redis);
     assert_each("AWS::SQS::Queue", &[("/SqsManagedSseEnabled", json!(true))]);
     for (name, listener) in of_type("AWS::ElasticLoadBalancingV2::Listener") {
         let properties = &listener["Properties"];
         let redirects = properties["DefaultActions"][0]["RedirectConfig"]["Protocol"] == "HTTPS";
-        assert!(properties["Protocol"] == "HTTPS" || redirects, "{name} serves pages in the clear");
+        assert!(
+            properties["Protocol"] == "HTTPS" || redirects,
+            "{name} serves pages in the clear"
+        );
     }
 }
 
 #[test]
 fn the_unencrypted_port_refuses_the_api_and_sends_readers_to_https() {
     assert_settings(&[
-        ("/HttpApiRule/Properties/ListenerArn", json!({"Ref": "HttpListener"})),
+        (
+            "/HttpApiRule/Properties/ListenerArn",
+            json!({"Ref": "HttpListener"}),
+        ),
         // `*` matches the base path of PublicUrl, also an empty one.
-        ("/HttpApiRule/Properties/Conditions/0/PathPatternConfig/Values", json!(["*/api/*"])),
-        ("/HttpApiRule/Properties/Actions/0/FixedResponseConfig/StatusCode", json!("403")),
-        ("/HttpsListener/Properties/ListenerAttributes/0/Value", json!("max-age=31536000")),
+        (
+            "/HttpApiRule/Properties/Conditions/0/PathPatternConfig/Values",
+            json!(["*/api/*"]),
+        ),
+        (
+            "/HttpApiRule/Properties/Actions/0/FixedResponseConfig/StatusCode",
+            json!("403"),
+        ),
+        (
+            "/HttpsListener/Properties/ListenerAttributes/0/Value",
+            json!("max-age=31536000"),
+        ),
     ]);
 }
 
 #[test]
 fn no_comment_stays_in_quarantine_for_ever() {
     let days = functions::quarantine::RETENTION.as_secs() / (24 * 3600);
-    let rules = properties("QuarantineBucket")["LifecycleConfiguration"]["Rules"].as_array().unwrap();
+    let rules = properties("QuarantineBucket")["LifecycleConfiguration"]["Rules"]
+        .as_array()
+        .unwrap();
     let whole_bucket = json!({
         "Id": "ExpireBatches",
         "Status": "Enabled",
@@ -49,29 +87,50 @@ fn no_comment_stays_in_quarantine_for_ever() {
 
 #[test]
 fn every_log_expires() {
-    assert_each("AWS::Logs::LogGroup", &[("/RetentionInDays", json!({"Ref": "LogRetentionDays"}))]);
+    assert_each(
+        "AWS::Logs::LogGroup",
+        &[("/RetentionInDays", json!({"Ref": "LogRetentionDays"}))],
+    );
     for (name, function) in of_type("AWS::Serverless::Function") {
-        assert!(function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"].is_string(), "{name} logs for ever");
+        assert!(
+            function["Properties"]["LoggingConfig"]["LogGroup"]["Ref"].is_string(),
+            "{name} logs for ever"
+        );
     }
 }
 
 #[test]
 fn what_cannot_be_made_again_outlives_the_stack() {
-    for (name, resource) in of_type("AWS::DynamoDB::Table").into_iter().chain(of_type("AWS::S3::Bucket")) {
+    for (name, resource) in of_type("AWS::DynamoDB::Table")
+        .into_iter()
+        .chain(of_type("AWS::S3::Bucket"))
+    {
         for policy in ["DeletionPolicy", "UpdateReplacePolicy"] {
             assert_eq!(resource[policy], "Retain", "{name}");
         }
     }
     let restores = "/PointInTimeRecoverySpecification/PointInTimeRecoveryEnabled";
-    assert_each("AWS::DynamoDB::Table", &[("/DeletionProtectionEnabled", json!(true)), (restores, json!(true))]);
+    assert_each(
+        "AWS::DynamoDB::Table",
+        &[
+            ("/DeletionProtectionEnabled", json!(true)),
+            (restores, json!(true)),
+        ],
+    );
 }
 
 #[test]
 fn only_the_load_balancer_is_open_to_the_world() {
     for (name, group) in of_type("AWS::EC2::SecurityGroup") {
-        let rules = group["Properties"]["SecurityGroupIngress"].as_array().into_iter().flatten();
+        let rules = group["Properties"]["SecurityGroupIngress"]
+            .as_array()
+            .into_iter()
+            .flatten();
         for rule in rules.filter(|_| name != "LoadBalancerSecurityGroup") {
-            assert!(rule["SourceSecurityGroupId"]["Ref"].is_string(), "{name}: {rule}");
+            assert!(
+                rule["SourceSecurityGroupId"]["Ref"].is_string(),
+                "{name}: {rule}"
+            );
             assert!(rule.get("CidrIp").is_none(), "{name}: {rule}");
         }
     }
@@ -80,34 +139,61 @@ fn only_the_load_balancer_is_open_to_the_world() {
 #[test]
 fn redis_and_its_functions_have_no_way_out_but_to_table_and_bucket() {
     let private = json!([{"Ref": "PrivateSubnetA"}, {"Ref": "PrivateSubnetB"}]);
-    assert_each("AWS::ElastiCache::SubnetGroup", &[("/SubnetIds", private.clone())]);
+    assert_each(
+        "AWS::ElastiCache::SubnetGroup",
+        &[("/SubnetIds", private.clone())],
+    );
     for (name, function) in of_type("AWS::Serverless::Function") {
         // `StreamWriter` needs nothing in the network.
         let network = function["Properties"].get("VpcConfig");
         assert_eq!(network.is_none(), name == "StreamWriter");
-        assert!(network.is_none_or(|network| network["SubnetIds"] == private), "{name}");
+        assert!(
+            network.is_none_or(|network| network["SubnetIds"] == private),
+            "{name}"
+        );
     }
     // A private subnet has only the routes of the gateway endpoints.
-    assert_each("AWS::EC2::Route", &[("/RouteTableId", json!({"Ref": "PublicRoutes"}))]);
-    assert_each("AWS::EC2::VPCEndpoint", &[("/VpcEndpointType", json!("Gateway"))]);
+    assert_each(
+        "AWS::EC2::Route",
+        &[("/RouteTableId", json!({"Ref": "PublicRoutes"}))],
+    );
+    assert_each(
+        "AWS::EC2::VPCEndpoint",
+        &[("/VpcEndpointType", json!("Gateway"))],
+    );
     for subnet in ["PrivateSubnetA", "PrivateSubnetB"] {
-        assert_eq!(properties(&format!("{subnet}Routes"))["RouteTableId"]["Ref"], "PrivateRoutes");
+        assert_eq!(
+            properties(&format!("{subnet}Routes"))["RouteTableId"]["Ref"],
+            "PrivateRoutes"
+        );
     }
 }
 
 #[test]
 fn the_load_balancer_asks_where_the_api_answers_and_tasks_are_added_before_they_refuse_requests() {
     let variable = |name: &str| {
-        let entries = properties("ApiTask")["ContainerDefinitions"][0]["Environment"].as_array().unwrap();
-        let entry = entries.iter().find(|entry| entry["Name"] == name).unwrap_or_else(|| panic!("{name}"));
+        let entries = properties("ApiTask")["ContainerDefinitions"][0]["Environment"]
+            .as_array()
+            .unwrap();
+        let entry = entries
+            .iter()
+            .find(|entry| entry["Name"] == name)
+            .unwrap_or_else(|| panic!("{name}"));
         entry["Value"].as_str().unwrap()
     };
     let port = |name: &str| variable(name).strip_prefix("0.0.0.0:").unwrap();
     let targets = properties("ApiTargets");
     assert_eq!(targets["Port"].to_string(), port("PAGEMARK_LISTEN"));
-    assert_eq!(targets["HealthCheckPort"], port("PAGEMARK_OPERATIONS_LISTEN"));
+    assert_eq!(
+        targets["HealthCheckPort"],
+        port("PAGEMARK_OPERATIONS_LISTEN")
+    );
     let metric = "/TargetTrackingScalingPolicyConfiguration/TargetValue";
-    let target = properties("ApiInFlightScalingPolicy").pointer(metric).unwrap().as_f64().unwrap();
+    let target = properties("ApiInFlightScalingPolicy")
+        .pointer(metric)
+        .unwrap()
+        .as_f64()
+        .unwrap();
     let refused_above: f64 = variable("PAGEMARK_MAX_IN_FLIGHT").parse().unwrap();
     assert!(target < refused_above / 2.0);
 }
@@ -115,20 +201,30 @@ fn the_load_balancer_asks_where_the_api_answers_and_tasks_are_added_before_they_
 #[test]
 fn a_release_that_answers_errors_is_rolled_back() {
     let rolls_back = json!({"Fn::If": ["RollsBackOnAlarm", true, false]});
-    let alarms = ["ApiFailing", "ApiUnreachable", "ApiUnavailable"].map(|alarm| json!({ "Ref": alarm }));
+    let alarms =
+        ["ApiFailing", "ApiUnreachable", "ApiUnavailable"].map(|alarm| json!({ "Ref": alarm }));
     assert_settings(&[
-        ("/ApiService/Properties/DeploymentConfiguration/DeploymentCircuitBreaker/Rollback", json!(true)),
+        (
+            "/ApiService/Properties/DeploymentConfiguration/DeploymentCircuitBreaker/Rollback",
+            json!(true),
+        ),
         (
             "/ApiService/Properties/DeploymentConfiguration/Alarms",
             json!({"AlarmNames": alarms, "Enable": rolls_back, "Rollback": rolls_back}),
         ),
     ]);
-    assert!(properties("ApiService").get("DesiredCount").is_none(), "a deployment would reset the number of tasks");
+    assert!(
+        properties("ApiService").get("DesiredCount").is_none(),
+        "a deployment would reset the number of tasks"
+    );
 }
 
 #[test]
 fn redis_never_evicts() {
-    assert_settings(&[("/RedisParameters/Properties/Properties/maxmemory-policy", json!("noeviction"))]);
+    assert_settings(&[(
+        "/RedisParameters/Properties/Properties/maxmemory-policy",
+        json!("noeviction"),
+    )]);
 }
 
 #[test]
@@ -136,16 +232,27 @@ fn an_alarm_starts_a_big_repair_only_if_a_parameter_says_so() {
     assert_settings(&[
         ("/BigRepairRule/Condition", json!("StartsBigRepair")),
         ("/BigRepairRuleRole/Condition", json!("StartsBigRepair")),
-        ("/BigRepairRule/Properties/EventPattern/resources", json!([{"Fn::GetAtt": ["DriftUnresolved", "Arn"]}])),
-        ("/BigRepairRule/Properties/EventPattern/detail", json!({"state": {"value": ["ALARM"]}})),
+        (
+            "/BigRepairRule/Properties/EventPattern/resources",
+            json!([{"Fn::GetAtt": ["DriftUnresolved", "Arn"]}]),
+        ),
+        (
+            "/BigRepairRule/Properties/EventPattern/detail",
+            json!({"state": {"value": ["ALARM"]}}),
+        ),
     ]);
     assert_eq!(TEMPLATE["Parameters"]["StartBigRepair"]["Default"], "no");
 }
 
 fn calls(machine: &'static Value) -> Vec<(&'static String, &'static Value)> {
     let states = machine["States"].as_object().unwrap();
-    let inner = states.values().filter_map(|state| state.get("ItemProcessor")).flat_map(calls);
-    inner.chain(states.iter().filter(|(_, state)| state["Type"] == "Task")).collect()
+    let inner = states
+        .values()
+        .filter_map(|state| state.get("ItemProcessor"))
+        .flat_map(calls);
+    inner
+        .chain(states.iter().filter(|(_, state)| state["Type"] == "Task"))
+        .collect()
 }
 
 #[test]
@@ -154,9 +261,16 @@ fn every_call_of_a_big_repair_is_repeated_and_waits_longer_than_the_function_run
     let calls = calls(&resources()["BigRepair"]["Properties"]["Definition"]);
     assert_eq!(calls.len(), 2);
     for (name, state) in calls {
-        assert_eq!(state["Retry"][0]["ErrorEquals"], json!(["States.ALL"]), "{name}");
+        assert_eq!(
+            state["Retry"][0]["ErrorEquals"],
+            json!(["States.ALL"]),
+            "{name}"
+        );
         let waits = state["TimeoutSeconds"].as_u64();
-        assert!(name == "Store" || waits.is_some_and(|waits| waits > runs), "{name}");
+        assert!(
+            name == "Store" || waits.is_some_and(|waits| waits > runs),
+            "{name}"
+        );
     }
 }
 
@@ -165,8 +279,11 @@ const SHARDS: u64 = 40;
 
 #[test]
 fn no_function_starves_behind_another_s_backlog() {
-    let reserved =
-        |function: &str| TEMPLATE["Parameters"][format!("{function}Concurrency")]["Default"].as_u64().unwrap();
+    let reserved = |function: &str| {
+        TEMPLATE["Parameters"][format!("{function}Concurrency")]["Default"]
+            .as_u64()
+            .unwrap()
+    };
     let of_each_shard = u64::from(MappingSettings::PAGE_INDEXER.parallelization_factor);
     assert_eq!(reserved("PageIndexer"), of_each_shard * SHARDS);
     // The segments of a big repair and both schedules, and some for runs by hand.
@@ -178,5 +295,8 @@ fn no_function_starves_behind_another_s_backlog() {
 #[test]
 fn no_arn_names_a_partition() {
     let template = super::project_file("infra/template.yaml");
-    assert!(!template.contains("arn:aws"), "it would refuse the partitions of China and the government");
+    assert!(
+        !template.contains("arn:aws"),
+        "it would refuse the partitions of China and the government"
+    );
 }

@@ -10,21 +10,26 @@
 //! | `?page=3&order=oldest` | `?order=oldest&page=3` |
 //! | `?order=oldest&page=1` | `?order=oldest`: oldest first, the page without a number is page 1 |
 //!
-//! `?cursor=…` is a page that no number leads to. `?date=2024-05`, without a page number, leads to the page that holds the
-//! newest comment of that month.
+//! `?cursor=…` is a page that no number leads to. `?date=2024-05`, without a page number, leads to
+//! the page that holds the newest comment of that month.
 //!
-//! Other parameters than `order`, `page`, `cursor` and `date` change nothing: they neither redirect nor are refused.
+//! Other parameters than `order`, `page`, `cursor` and `date` change nothing: they neither redirect
+//! nor are refused.
 //!
-//! Newest first, the page without a number is the front page, and page 1 has the oldest comments. `comments` leads a number
-//! to the front page: that depends on how many comments there are.
+//! Newest first, the page without a number is the front page, and page 1 has the oldest comments.
+//! `comments` leads a number to the front page: that depends on how many comments there are.
 //!
-//! A path in another percent-encoding (`%7E`, `%2f`, `a:b`) is answered where it is. It names the spelling of [`links`] as
-//! canonical. Behind a proxy that decodes paths, a redirect there would lead to itself for ever.
+//! A path in another percent-encoding (`%7E`, `%2f`, `a:b`) is answered where it is. It names the
+//! spelling of [`links`] as canonical. Behind a proxy that decodes paths, a redirect there would
+//! lead to itself for ever.
 //!
 //! **Invariant:** a canonical address leads nowhere else (`a_canonical_address_does_not_redirect`).
 
 use actix_web::{HttpRequest, HttpResponse, http::header};
-use model::{ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating, RatingSet};
+use model::{
+    ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating,
+    RatingSet,
+};
 use page_index::Position;
 use percent_encoding::percent_decode_str;
 
@@ -47,13 +52,16 @@ pub(super) struct Address {
 }
 
 impl Address {
-    /// Whether the listing has archive pages and a front page. Oldest first, all pages are counted from the first one.
+    /// Whether the listing has archive pages and a front page. Oldest first, all pages are counted
+    /// from the first one.
     pub(super) fn is_stable(&self) -> bool {
         self.query.order == Order::Newest
     }
 
     pub(super) fn canonical(&self) -> String {
-        self.cursor.as_deref().map_or_else(|| self.page(self.number), |cursor| self.at_cursor(cursor))
+        self.cursor
+            .as_deref()
+            .map_or_else(|| self.page(self.number), |cursor| self.at_cursor(cursor))
     }
 
     pub(super) fn at_cursor(&self, cursor: &str) -> String {
@@ -62,7 +70,12 @@ impl Address {
 
     /// The path and query of a page of the listing with this number; `None` for its first page.
     pub(super) fn page(&self, number: Option<PageNumber>) -> String {
-        let ListingQuery { product, filter, order, .. } = &self.query;
+        let ListingQuery {
+            product,
+            filter,
+            order,
+            ..
+        } = &self.query;
         links::ordered_page(product, filter, *order, number)
     }
 
@@ -79,10 +92,16 @@ impl Address {
 
     /// The path and query of the page with the same number without a filter.
     pub(super) fn original(&self) -> String {
-        links::ordered_page(&self.query.product, &Filter::ANY, self.query.order, self.number)
+        links::ordered_page(
+            &self.query.product,
+            &Filter::ANY,
+            self.query.order,
+            self.number,
+        )
     }
 
-    /// The number of the page that holds the comment at this position; `None` for the first page of the listing.
+    /// The number of the page that holds the comment at this position; `None` for the first page of
+    /// the listing.
     pub(super) fn number_of(&self, position: Position) -> Option<PageNumber> {
         let number = self.query.number_of(self.is_stable(), position);
         number.filter(|number| self.is_stable() || *number != PageNumber::FIRST)
@@ -103,12 +122,18 @@ impl Address {
 
     /// The first page of the same filter in the other order.
     pub(super) fn reversed(&self) -> String {
-        let ListingQuery { product, filter, order, .. } = &self.query;
+        let ListingQuery {
+            product,
+            filter,
+            order,
+            ..
+        } = &self.query;
         links::ordered_page(product, filter, order.reversed(), None)
     }
 }
 
-/// Reads the address of a request, and whether it is the canonical one, its path in any percent-encoding.
+/// Reads the address of a request, and whether it is the canonical one, its path in any
+/// percent-encoding.
 ///
 /// # Errors
 /// Names the part of the address that belongs to no page.
@@ -134,13 +159,31 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
         return Err(ApiError::invalid("page", "cannot be combined with cursor"));
     }
     if date.is_some() && (page.is_some() || cursor.is_some()) {
-        return Err(ApiError::invalid("date", "cannot be combined with page or cursor"));
+        return Err(ApiError::invalid(
+            "date",
+            "cannot be combined with page or cursor",
+        ));
     }
-    let date = date.map(|date| Period::parse(date.trim_matches(' '))).transpose()?;
+    let date = date
+        .map(|date| Period::parse(date.trim_matches(' ')))
+        .transpose()?;
     let number = page.map(|page| parse_number(&page)).transpose()?;
-    let order = order.map(|order| Order::parse(&order)).transpose()?.unwrap_or_default();
-    let query = ListingQuery { product, filter: Filter::new(language, ratings), order, page_size: PageSize::default() };
-    let mut address = Address { query, number, cursor, date };
+    let order = order
+        .map(|order| Order::parse(&order))
+        .transpose()?
+        .unwrap_or_default();
+    let query = ListingQuery {
+        product,
+        filter: Filter::new(language, ratings),
+        order,
+        page_size: PageSize::default(),
+    };
+    let mut address = Address {
+        query,
+        number,
+        cursor,
+        date,
+    };
     if !address.is_stable() {
         address.number = number.filter(|number| *number != PageNumber::FIRST);
     }
@@ -154,13 +197,16 @@ pub(super) fn is_same_path(path: &str, other: &str) -> bool {
     percent_decode_str(path).eq(percent_decode_str(other))
 }
 
-/// The redirect to a canonical address. It depends only on the address that was asked for, so caches may keep it.
+/// The redirect to a canonical address. It depends only on the address that was asked for, so
+/// caches may keep it.
 pub(super) fn moved(canonical: &str) -> HttpResponse {
-    HttpResponse::MovedPermanently().insert_header((header::LOCATION, canonical)).finish()
+    HttpResponse::MovedPermanently()
+        .insert_header((header::LOCATION, canonical))
+        .finish()
 }
 
-/// The values of these parameters, decoded, and their spelling as they were sent. All others, such as campaign tags, are
-/// ignored.
+/// The values of these parameters, decoded, and their spelling as they were sent. All others, such
+/// as campaign tags, are ignored.
 ///
 /// # Errors
 /// A known parameter is repeated, or is not percent-encoded UTF-8.
@@ -171,8 +217,13 @@ pub(super) fn parameters<const N: usize>(
     let (mut values, mut spellings) = ([const { None }; N], Vec::new());
     for pair in pairs(query) {
         let mut known = names.into_iter().zip(&mut values);
-        let Some((name, value)) = known.find(|(name, _)| pair.name.as_deref() == Some(name)) else { continue };
-        if value.replace(pair.value.ok_or_else(|| not_encoded(name))?).is_some() {
+        let Some((name, value)) = known.find(|(name, _)| pair.name.as_deref() == Some(name)) else {
+            continue;
+        };
+        if value
+            .replace(pair.value.ok_or_else(|| not_encoded(name))?)
+            .is_some()
+        {
             return Err(repeated(name));
         }
         spellings.push(pair.spelling);
@@ -181,7 +232,10 @@ pub(super) fn parameters<const N: usize>(
 }
 
 fn parse_ratings(text: &str) -> Result<Option<RatingSet>, InvalidInput> {
-    let ratings: Vec<Rating> = text.split('.').map(Rating::parse).collect::<Result<_, _>>()?;
+    let ratings: Vec<Rating> = text
+        .split('.')
+        .map(Rating::parse)
+        .collect::<Result<_, _>>()?;
     Ok(RatingSet::of(ratings))
 }
 
@@ -201,7 +255,8 @@ mod tests {
         read(&TestRequest::with_uri(uri).to_http_request())
     }
 
-    /// `every_spelling_of_an_address_redirects_to_the_canonical_one` sends the other spellings to a real service.
+    /// `every_spelling_of_an_address_redirects_to_the_canonical_one` sends the other spellings to a
+    /// real service.
     #[test]
     fn every_spelling_leads_to_the_canonical_one() {
         for (asked, canonical) in [
@@ -213,11 +268,21 @@ mod tests {
             ("p/comments?page=0001", "p/comments?page=1"),
             ("p/comments?page=1&order=newest", "p/comments?page=1"),
             ("p/comments?order=oldest&page=1", "p/comments?order=oldest"),
-            ("p/comments?cursor=%41&order=oldest", "p/comments?order=oldest&cursor=A"),
-            ("p/comments?page=03&utm_source=x&order=%6Fldest", "p/comments?order=oldest&page=3"),
+            (
+                "p/comments?cursor=%41&order=oldest",
+                "p/comments?order=oldest&cursor=A",
+            ),
+            (
+                "p/comments?page=03&utm_source=x&order=%6Fldest",
+                "p/comments?order=oldest&page=3",
+            ),
         ] {
             let (address, is_canonical) = read_at(&format!("/product/{asked}")).unwrap();
-            assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}"), false), "{asked}");
+            assert_eq!(
+                (address.canonical(), is_canonical),
+                (format!("/product/{canonical}"), false),
+                "{asked}"
+            );
         }
     }
 
@@ -226,7 +291,13 @@ mod tests {
         for product in ["p", "a%2Fb", "%E2%98%95%20mug", "a~b_c.d-e"] {
             for filter in ["", "/en", "/pt-BR", "/~/1.5", "/zh-Hant-TW/4"] {
                 let cursors = ["?cursor=AbC-_", "?order=oldest&cursor=AbC-_"];
-                let pages = ["", "?page=1", "?page=1000000000000", "?order=oldest", "?order=oldest&page=2"];
+                let pages = [
+                    "",
+                    "?page=1",
+                    "?page=1000000000000",
+                    "?order=oldest",
+                    "?order=oldest&page=2",
+                ];
                 for page in pages.into_iter().chain(cursors) {
                     let uri = format!("/product/{product}/comments{filter}{page}");
                     let (address, is_canonical) = read_at(&uri).unwrap();
@@ -235,8 +306,16 @@ mod tests {
             }
         }
         // Ignored parameters do not make an address differ from its canonical spelling.
-        for query in ["?", "?utm_source=x", "?x=%FF&page=2&y", "?order=oldest&x=1&page=2&orders=newest"] {
-            assert!(read_at(&format!("/product/p/comments{query}")).unwrap().1, "{query}");
+        for query in [
+            "?",
+            "?utm_source=x",
+            "?x=%FF&page=2&y",
+            "?order=oldest&x=1&page=2&orders=newest",
+        ] {
+            assert!(
+                read_at(&format!("/product/p/comments{query}")).unwrap().1,
+                "{query}"
+            );
         }
     }
 
@@ -244,14 +323,22 @@ mod tests {
     fn a_path_is_answered_in_every_percent_encoding() {
         for (asked, canonical) in [
             ("a+b:c,'(d)/comments", "a%2Bb%3Ac%2C%27%28d%29/comments"),
-            ("%e2%98%95%2f%61/comments/%7E/%31", "%E2%98%95%2Fa/comments/~/1"),
+            (
+                "%e2%98%95%2f%61/comments/%7E/%31",
+                "%E2%98%95%2Fa/comments/~/1",
+            ),
         ] {
             let (address, is_canonical) = read_at(&format!("/product/{asked}")).unwrap();
-            assert_eq!((address.canonical(), is_canonical), (format!("/product/{canonical}"), true), "{asked}");
+            assert_eq!(
+                (address.canonical(), is_canonical),
+                (format!("/product/{canonical}"), true),
+                "{asked}"
+            );
         }
     }
 
-    /// `other_parameters_are_ignored_and_invalid_ones_are_refused` sends other mistakes to a real service.
+    /// `other_parameters_are_ignored_and_invalid_ones_are_refused` sends other mistakes to a real
+    /// service.
     #[test]
     fn a_wrong_part_of_an_address_is_named() {
         for (path, named) in [
@@ -270,7 +357,11 @@ mod tests {
             ("comments?date=2024-05&page=2", "date"),
             ("comments?date=2024-05&date=2024-05", "date"),
         ] {
-            assert_eq!(refused_field(read_at(&format!("/product/p/{path}"))), named, "{path}");
+            assert_eq!(
+                refused_field(read_at(&format!("/product/p/{path}"))),
+                named,
+                "{path}"
+            );
         }
         assert!(read_at("/product/p/comments/en//").is_ok());
     }

@@ -1,4 +1,5 @@
-//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N` or `?date=YYYY-MM`; `?cursor=…` leads where no number does.
+//! `/product/{product}/comments/{language or ~}/{ratings or ~}?page=N` or `?date=YYYY-MM`;
+//! `?cursor=…` leads where no number does.
 
 use actix_web::{
     HttpRequest, HttpResponse,
@@ -41,18 +42,30 @@ pub(super) async fn page(
     let (address, is_canonical) = address::read(&request)?;
     let in_language_of_page = |error: PageError| error.of_filter(&address.query.filter);
     if let Some(period) = address.date {
-        return lead_to_date(&address, period, &stores).await.map_err(in_language_of_page);
+        return lead_to_date(&address, period, &stores)
+            .await
+            .map_err(in_language_of_page);
     }
     if !is_canonical {
         return Ok(address::moved(&address.canonical()));
     }
-    answer(&request, &address, &stores, &memory, &site, &cursors).await.map_err(in_language_of_page)
+    answer(&request, &address, &stores, &memory, &site, &cursors)
+        .await
+        .map_err(in_language_of_page)
 }
 
-async fn lead_to_date(address: &Address, period: Period, stores: &StoreClients) -> Result<HttpResponse, PageError> {
+async fn lead_to_date(
+    address: &Address,
+    period: Period,
+    stores: &StoreClients,
+) -> Result<HttpResponse, PageError> {
     let (position, id) = dates::place(stores, &address.query, period).await?;
-    let fragment = id.as_ref().map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
-    Ok(caching::lead_to(&(address.page(address.number_of(position)) + &fragment)))
+    let fragment = id
+        .as_ref()
+        .map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
+    Ok(caching::lead_to(
+        &(address.page(address.number_of(position)) + &fragment),
+    ))
 }
 
 async fn answer(
@@ -65,7 +78,11 @@ async fn answer(
 ) -> Result<HttpResponse, PageError> {
     let Address { query, number, .. } = address;
     let context = Context::new(site, address, None);
-    let cursor = address.cursor.as_deref().map(|text| cursors.open(&query.parts(), text)).transpose();
+    let cursor = address
+        .cursor
+        .as_deref()
+        .map(|text| cursors.open(&query.parts(), text))
+        .transpose();
     let at = match cursor.map_err(|error| failed(context, error))? {
         Some(cursor) => PageAt::Cursor(cursor),
         None if address.is_stable() => number.map_or(PageAt::Front, PageAt::Archive),
@@ -79,37 +96,70 @@ async fn answer(
     // The counts of the filters come with the page; without the page index, it has none.
     let listing = page.read(stores, StatsWanted::WithLanguages);
     let record = stores.known_record(&query.product);
-    let contrast = async { if has_contrast { Contrast::read(stores, &query.product).await } else { None } };
+    let contrast = async {
+        if has_contrast {
+            Contrast::read(stores, &query.product).await
+        } else {
+            None
+        }
+    };
     let ((listing, stats), record, contrast) = tokio::join!(listing, record, contrast);
-    let context = Context { stats: stats.as_ref(), ..context };
+    let context = Context {
+        stats: stats.as_ref(),
+        ..context
+    };
     let leads_on = site.settings.past_the_end == PastTheEnd::Redirect;
     let listing = match listing {
-        // The comments there have been deleted. Whether the listing has others is seen on its first page.
+        // The comments there have been deleted. Whether the listing has others is seen on its first
+        // page.
         Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => None,
         Ok(listing) => listing,
-        Err(ApiError::PastTheEnd { total_pages, .. }) if leads_on && let Some(last) = address.numbered(total_pages) => {
+        Err(ApiError::PastTheEnd { total_pages, .. })
+            if leads_on && let Some(last) = address.numbered(total_pages) =>
+        {
             return Ok(caching::lead_to(&last));
         }
         Err(ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. }) if leads_on => None,
         Err(error) => return Err(failed(context, error)),
     };
-    let Some(listing) = listing else { return Ok(caching::lead_to(&address.page(None))) };
+    let Some(listing) = listing else {
+        return Ok(caching::lead_to(&address.page(None)));
+    };
     let exists = !listing.comments.is_empty()
-        || query.exists_without_comments(stores).await.map_err(|error| failed(context, error))?;
-    let status = if exists { StatusCode::OK } else { StatusCode::NOT_FOUND };
-    let by_cursor = listing.continues_by_cursor.then(|| by_cursor(address, &listing, cursors));
+        || query
+            .exists_without_comments(stores)
+            .await
+            .map_err(|error| failed(context, error))?;
+    let status = if exists {
+        StatusCode::OK
+    } else {
+        StatusCode::NOT_FOUND
+    };
+    let by_cursor = listing
+        .continues_by_cursor
+        .then(|| by_cursor(address, &listing, cursors));
     let is_fragment = fragment::is_asked(request);
-    let page = CommentsPage::new(context, record.record(), &listing, by_cursor, contrast, is_fragment);
+    let page = CommentsPage::new(
+        context,
+        record.record(),
+        &listing,
+        by_cursor,
+        contrast,
+        is_fragment,
+    );
     let mut answer = match is_fragment {
         true => render(status, &page.head, &page.as_list(), "'none'")?,
         // The field for a page number is a form.
         false => render(status, &page.head, &page, "'self'")?,
     };
     if let Some(validator) = page.validator().map_err(ApiError::internal)? {
-        answer.headers_mut().insert(header::ETAG, caching::value(&validator));
+        answer
+            .headers_mut()
+            .insert(header::ETAG, caching::value(&validator));
     }
     if stats.is_none() || listing.has_empty_places || !exists || record == KnownRecord::Unreadable {
-        // Not cached, because a cache would keep it longer than a store is unavailable or behind, or the listing empty.
+        // Not cached, because a cache would keep it longer than a store is unavailable or behind,
+        // or the listing empty.
         return Ok(caching::uncached(answer));
     }
     Ok(answer)
@@ -118,11 +168,15 @@ async fn answer(
 fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Neighbours {
     let page = |cursor: &Cursor| address.at_cursor(&cursors.seal(&address.query.parts(), cursor));
     let [prev, next] = [&listing.prev, &listing.next].map(|cursor| cursor.as_ref().map(page));
-    Neighbours { prev, next, ..Neighbours::default() }
+    Neighbours {
+        prev,
+        next,
+        ..Neighbours::default()
+    }
 }
 
-/// The error of a page of comments that cannot be shown, with the links that lead on from it. None leads to a listing that
-/// is known to have no comment.
+/// The error of a page of comments that cannot be shown, with the links that lead on from it. None
+/// leads to a listing that is known to have no comment.
 fn failed(context: Context<'_>, error: ApiError) -> PageError {
     let Context { t, address, .. } = context;
     let mut links = Vec::new();
@@ -130,8 +184,10 @@ fn failed(context: Context<'_>, error: ApiError) -> PageError {
     let text = |id| t.text(id).into_owned();
     let (first, newest) = (address.page(None), text("the-newest-comments"));
     let is_later_page = address.number.is_some();
-    if matches!(error, ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. })
-        && context.count(&address.query.filter) == Some(0)
+    if matches!(
+        error,
+        ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. }
+    ) && context.count(&address.query.filter) == Some(0)
     {
         // Its first page is 404 too.
     } else if let ApiError::PastTheEnd { total_pages, .. } = error {
@@ -158,6 +214,14 @@ fn failed(context: Context<'_>, error: ApiError) -> PageError {
         lead(text("all-comments"), address.filtered(&Filter::ANY));
     }
     let is_away = matches!(error, ApiError::IndexUnavailable);
-    let meanwhile = is_away.then_some(if is_later_page { "meanwhile-first-page" } else { "meanwhile-others" });
-    PageError { error, help: Help { meanwhile, links }, language: None }
+    let meanwhile = is_away.then_some(if is_later_page {
+        "meanwhile-first-page"
+    } else {
+        "meanwhile-others"
+    });
+    PageError {
+        error,
+        help: Help { meanwhile, links },
+        language: None,
+    }
 }

@@ -22,25 +22,39 @@ pub(super) struct Context<'page> {
 /// A link to a filter, in the order of the page.
 pub(super) struct FilterLink {
     pub(super) href: String,
-    /// Pages that are not indexed under their own address are many; crawlers need not follow every link to them.
+    /// Pages that are not indexed under their own address are many; crawlers need not follow every
+    /// link to them.
     pub(super) nofollow: bool,
 }
 
 impl<'page> Context<'page> {
-    pub(super) fn new(site: &'page Site, address: &'page Address, stats: Option<&'page Stats>) -> Self {
-        Self { site, t: site.interface_of(&address.query.filter), address, stats }
+    pub(super) fn new(
+        site: &'page Site,
+        address: &'page Address,
+        stats: Option<&'page Stats>,
+    ) -> Self {
+        Self {
+            site,
+            t: site.interface_of(&address.query.filter),
+            address,
+            stats,
+        }
     }
 
-    /// The number of comments of a filter. `None` if it was not counted: the page index is unavailable, or the filter
-    /// differs from the page's in language and in ratings.
+    /// The number of comments of a filter. `None` if it was not counted: the page index is
+    /// unavailable, or the filter differs from the page's in language and in ratings.
     pub(super) fn count(self, filter: &Filter) -> Option<u64> {
         let (stats, own) = (self.stats?, &self.address.query.filter);
         match filter.language() {
             None => Some(stats.by_rating_in_any_language.of_set(filter.ratings())),
-            language if language == own.language() => Some(stats.by_rating.of_set(filter.ratings())),
-            Some(language) if filter.ratings() == own.ratings() => {
-                stats.by_language.iter().find(|(counted, _)| counted == language).map(|(_, total)| *total)
+            language if language == own.language() => {
+                Some(stats.by_rating.of_set(filter.ratings()))
             }
+            Some(language) if filter.ratings() == own.ratings() => stats
+                .by_language
+                .iter()
+                .find(|(counted, _)| counted == language)
+                .map(|(_, total)| *total),
             Some(_) => None,
         }
     }
@@ -52,7 +66,11 @@ impl<'page> Context<'page> {
 
     /// The language of the filter, and the average rating in it.
     pub(super) fn average_of_language(self) -> Option<(&'page Language, Average)> {
-        self.address.query.filter.language().zip(Average::of(self.stats?.by_rating))
+        self.address
+            .query
+            .filter
+            .language()
+            .zip(Average::of(self.stats?.by_rating))
     }
 
     pub(super) fn indexing(self, filter: &Filter, order: Order) -> Indexing {
@@ -64,11 +82,18 @@ impl<'page> Context<'page> {
     /// The link to the first page of a filter.
     pub(super) fn link(self, filter: &Filter) -> FilterLink {
         let nofollow = self.indexing(filter, self.address.query.order) != Indexing::Own;
-        FilterLink { href: self.address.filtered(filter), nofollow }
+        FilterLink {
+            href: self.address.filtered(filter),
+            nofollow,
+        }
     }
 
     /// The link to a filter; `None` if it has no comment.
-    pub(super) fn link_to(self, language: Option<Language>, ratings: Option<RatingSet>) -> Option<FilterLink> {
+    pub(super) fn link_to(
+        self,
+        language: Option<Language>,
+        ratings: Option<RatingSet>,
+    ) -> Option<FilterLink> {
         let filter = Filter::new(language, ratings);
         (self.count(&filter) != Some(0)).then(|| self.link(&filter))
     }

@@ -8,8 +8,14 @@ use crate::{
     texts::Interface,
 };
 
-/// "12,275 comments in English, page 3 of 614: 1 May 2024 to 3 May 2024". The days are in their own order on every page.
-pub(super) fn heading(t: &Interface, address: &Address, place: Place, listing: &ListingPage) -> String {
+/// "12,275 comments in English, page 3 of 614: 1 May 2024 to 3 May 2024". The days are in their own
+/// order on every page.
+pub(super) fn heading(
+    t: &Interface,
+    address: &Address,
+    place: Place,
+    listing: &ListingPage,
+) -> String {
     let order = address.query.order;
     let counted = match listing.total {
         _ if place == Place::Unknown => t.text("some-comments").into_owned(),
@@ -18,15 +24,35 @@ pub(super) fn heading(t: &Interface, address: &Address, place: Place, listing: &
         None => t.text("the-oldest-comments").into_owned(),
     };
     let counted = match t.filter(&address.query.filter) {
-        Some(filter) => t.with("comments-of-filter", [("comments", counted.into()), ("filter", filter.into())]),
+        Some(filter) => t.with(
+            "comments-of-filter",
+            [("comments", counted.into()), ("filter", filter.into())],
+        ),
         None => counted,
     };
     let heading = t.joined([Some(counted), place.of_all(t)]);
     let dates = listing.comments.iter().map(|comment| comment.created_at);
-    let Some((from, to)) = dates.clone().min().zip(dates.max()) else { return heading };
-    let id = if matches!(place, Place::Front { archived: Some(1..) }) { "range-newest" } else { "range" };
-    let heading = t.with(id, [("text", heading.into()), ("days", t.days(from, to).into())]);
-    t.joined([Some(heading), (order != Order::default()).then(|| t.order(order))])
+    let Some((from, to)) = dates.clone().min().zip(dates.max()) else {
+        return heading;
+    };
+    let id = if matches!(
+        place,
+        Place::Front {
+            archived: Some(1..)
+        }
+    ) {
+        "range-newest"
+    } else {
+        "range"
+    };
+    let heading = t.with(
+        id,
+        [("text", heading.into()), ("days", t.days(from, to).into())],
+    );
+    t.joined([
+        Some(heading),
+        (order != Order::default()).then(|| t.order(order)),
+    ])
 }
 
 /// The description for search engines, shown below the title: distinct for every page.
@@ -40,19 +66,31 @@ pub(super) fn describe(
 ) -> String {
     let rated = average.map(|average| {
         let text = t.average(average);
-        t.with("description-rated", [("average", text.into()), ("count", average.total.into())])
+        t.with(
+            "description-rated",
+            [("average", text.into()), ("count", average.total.into())],
+        )
     });
     let sentences = [
         Some(t.with("description-subject", [("subject", subject.into())])),
         rated,
         describe_range(t, address, place, listing),
     ];
-    sentences.into_iter().flatten().collect::<Vec<_>>().join(&t.text("sentence-separator"))
+    sentences
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join(&t.text("sentence-separator"))
 }
 
-/// "Comments 41 to 60 of 12,275, newest first: 3 May 2024 to 1 Jan 2025." They are counted from 1 for the first comment
-/// that is counted.
-fn describe_range(t: &Interface, address: &Address, place: Place, listing: &ListingPage) -> Option<String> {
+/// "Comments 41 to 60 of 12,275, newest first: 3 May 2024 to 1 Jan 2025." They are counted from 1
+/// for the first comment that is counted.
+fn describe_range(
+    t: &Interface,
+    address: &Address,
+    place: Place,
+    listing: &ListingPage,
+) -> Option<String> {
     let (first, last) = listing.comments.first().zip(listing.comments.last())?;
     let before = place.before(address)?;
     let to = before.saturating_add(u64::try_from(listing.comments.len()).unwrap_or(u64::MAX));

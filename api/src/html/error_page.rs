@@ -14,21 +14,27 @@ use crate::{error::ApiError, texts::InterfaceLanguage};
 
 /// An answer with an HTML body, whose forms may be sent to `form_action`: `'none'` or `'self'`.
 ///
-/// A page loads its style sheet, its icon, and perhaps a picture. It loads nothing else, even if a text smuggles it in.
-/// Browsers do not execute structured data, so no source of scripts is allowed. Without scripts, only the tools that judge
-/// pages connect anywhere: they fetch `robots.txt` in the page's name.
+/// A page loads its style sheet, its icon, and perhaps a picture. It loads nothing else, even if a
+/// text smuggles it in. Browsers do not execute structured data, so no source of scripts is
+/// allowed. Without scripts, only the tools that judge pages connect anywhere: they fetch
+/// `robots.txt` in the page's name.
 pub(super) fn html(
     answer: &mut HttpResponseBuilder,
     picture: Option<&WebUrl>,
     form_action: &str,
     body: String,
 ) -> HttpResponse {
-    let pictures = picture.map(|picture| format!(" {}", picture.origin())).unwrap_or_default();
+    let pictures = picture
+        .map(|picture| format!(" {}", picture.origin()))
+        .unwrap_or_default();
     let policy = format!(
         "default-src 'none'; style-src 'self'; img-src 'self'{pictures}; connect-src 'self'; base-uri 'none'; \
          form-action {form_action}; frame-ancestors 'none'"
     );
-    answer.insert_header(ContentType::html()).insert_header((header::CONTENT_SECURITY_POLICY, policy)).body(body)
+    answer
+        .insert_header(ContentType::html())
+        .insert_header((header::CONTENT_SECURITY_POLICY, policy))
+        .body(body)
 }
 
 #[derive(Debug, Error)]
@@ -48,13 +54,20 @@ pub(super) struct Help {
 
 impl PageError {
     pub(super) fn of_filter(self, filter: &Filter) -> Self {
-        Self { language: filter.language().and_then(InterfaceLanguage::of), ..self }
+        Self {
+            language: filter.language().and_then(InterfaceLanguage::of),
+            ..self
+        }
     }
 }
 
 impl<E: Into<ApiError>> From<E> for PageError {
     fn from(error: E) -> Self {
-        Self { error: error.into(), help: Help::default(), language: None }
+        Self {
+            error: error.into(),
+            help: Help::default(),
+            language: None,
+        }
     }
 }
 

@@ -1,5 +1,6 @@
-//! Explains errors to people: as a page, or in a fragment as a notice. All texts are in the language of the interface,
-//! except of the exact reason why an input is refused: it is that of the JSON API.
+//! Explains errors to people: as a page, or in a fragment as a notice. All texts are in the
+//! language of the interface, except of the exact reason why an input is refused: it is that of the
+//! JSON API.
 
 use actix_web::{
     Error, ResponseError,
@@ -19,13 +20,20 @@ use super::{
 use crate::{error::ApiError, http::routing::changed, site::Site, texts::Interface};
 
 /// Writes the bodies of errors for people.
-pub(crate) async fn write(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
-    let Some(site) = request.app_data::<Data<Site>>().cloned() else { return next.call(request).await };
+pub(crate) async fn write(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
+    let Some(site) = request.app_data::<Data<Site>>().cloned() else {
+        return next.call(request).await;
+    };
     let is_fragment = fragment::is_path(request.path());
     changed(next.call(request).await, |mut answer| {
         if is_fragment {
             // The comments are indexed where they have an address for people.
-            answer.headers_mut().insert(fragment::ROBOTS, fragment::NO_INDEX);
+            answer
+                .headers_mut()
+                .insert(fragment::ROBOTS, fragment::NO_INDEX);
         }
         let error = answer.error().and_then(|error| error.as_error());
         match error.map(|error| text(error, &site, is_fragment)) {
@@ -55,14 +63,33 @@ struct Notice<'error> {
     page: ErrorPage<'error>,
 }
 
-fn text(PageError { error, help, language }: &PageError, site: &Site, is_fragment: bool) -> String {
+fn text(
+    PageError {
+        error,
+        help,
+        language,
+    }: &PageError,
+    site: &Site,
+    is_fragment: bool,
+) -> String {
     let t = site.interface_in(*language);
     let text = explain(t, error);
-    let reason = (text.is_none() || matches!(error, ApiError::Invalid { .. })).then(|| error.to_string());
+    let reason =
+        (text.is_none() || matches!(error, ApiError::Invalid { .. })).then(|| error.to_string());
     let head = Head::new(site, heading(t, error.status_code()));
-    let page = ErrorPage { head, t, text, reason, help };
+    let page = ErrorPage {
+        head,
+        t,
+        text,
+        reason,
+        help,
+    };
     let rendered = match is_fragment {
-        true => Notice { base: site.public_url.to_string(), page }.render(),
+        true => Notice {
+            base: site.public_url.to_string(),
+            page,
+        }
+        .render(),
         false => page.render(),
     };
     // Rendering text into text does not fail; if it did, the status would still say what happened.
@@ -78,8 +105,12 @@ fn heading(t: &Interface, status: StatusCode) -> String {
     }
 }
 
-/// The explanation of an error; `None` for one that pages do not meet: then its exact reason is shown.
-#[expect(clippy::wildcard_enum_match_arm, reason = "pages meet few of the errors")]
+/// The explanation of an error; `None` for one that pages do not meet: then its exact reason is
+/// shown.
+#[expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "pages meet few of the errors"
+)]
 fn explain(t: &Interface, error: &ApiError) -> Option<String> {
     let id = match error {
         ApiError::NoRoute => "error-no-route",
@@ -92,16 +123,28 @@ fn explain(t: &Interface, error: &ApiError) -> Option<String> {
         ApiError::TimedOut => "error-timed-out",
         ApiError::Internal(_) => "error-internal",
         ApiError::Invalid { field, .. } => {
-            let part = t.find(&format!("part-{field}")).unwrap_or_else(|| field.to_string());
+            let part = t
+                .find(&format!("part-{field}"))
+                .unwrap_or_else(|| field.to_string());
             return Some(t.with_one("error-mistake", "part", part));
         }
-        ApiError::MethodNotAllowed { allow } => return Some(t.with_one("error-method", "allow", *allow)),
-        ApiError::PastTheEnd { page, total_pages } => {
-            return Some(t.with("error-past-the-end", [("page", page.into()), ("last", total_pages.into())]));
+        ApiError::MethodNotAllowed { allow } => {
+            return Some(t.with_one("error-method", "allow", *allow));
         }
-        ApiError::PastTheArchive { page, archived: 0 } => return Some(t.page("error-past-all-numbers", *page)),
+        ApiError::PastTheEnd { page, total_pages } => {
+            return Some(t.with(
+                "error-past-the-end",
+                [("page", page.into()), ("last", total_pages.into())],
+            ));
+        }
+        ApiError::PastTheArchive { page, archived: 0 } => {
+            return Some(t.page("error-past-all-numbers", *page));
+        }
         ApiError::PastTheArchive { page, archived } => {
-            return Some(t.with("error-past-the-archive", [("page", page.into()), ("last", archived.into())]));
+            return Some(t.with(
+                "error-past-the-archive",
+                [("page", page.into()), ("last", archived.into())],
+            ));
         }
         _ => return None,
     };

@@ -1,7 +1,8 @@
-//! `/product/{product}/feed/{language or ~}/{ratings or ~}`: the newest comments of a listing as an Atom feed (RFC 4287).
+//! `/product/{product}/feed/{language or ~}/{ratings or ~}`: the newest comments of a listing as an
+//! Atom feed (RFC 4287).
 //!
-//! An entry's `updated` is the time of the comment's last change, so readers of feeds see edits. A deleted comment only
-//! disappears.
+//! An entry's `updated` is the time of the comment's last change, so readers of feeds see edits. A
+//! deleted comment only disappears.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use askama::Template;
@@ -49,20 +50,44 @@ pub(super) async fn feed(
         return Ok(address::moved(&address.feed()));
     }
     let answered = async {
-        let query = ListingQuery { order: Order::Newest, ..address.query.clone() };
-        let page = PageRequest { query: &query, at: PageAt::Number(PageNumber::FIRST, None) };
+        let query = ListingQuery {
+            order: Order::Newest,
+            ..address.query.clone()
+        };
+        let page = PageRequest {
+            query: &query,
+            at: PageAt::Number(PageNumber::FIRST, None),
+        };
         memory.make_room(&request, page.comments_max()).await?;
-        let listing = page.read(&stores, StatsWanted::No).await.0?.unwrap_or_default();
+        let listing = page
+            .read(&stores, StatsWanted::No)
+            .await
+            .0?
+            .unwrap_or_default();
         // A feed needs the time of a change, which only a comment has.
-        let Some(updated) = listing.comments.iter().map(|comment| comment.revision.instant()).max() else {
+        let Some(updated) = listing
+            .comments
+            .iter()
+            .map(|comment| comment.revision.instant())
+            .max()
+        else {
             let exists = query.exists_without_comments(&stores).await;
             return Err(exists.err().unwrap_or(ApiError::NoRoute).into());
         };
         let record = stores.known_record(&query.product).await;
-        let name = record.record().map_or(query.product.as_str(), |record| &record.details.name);
+        let name = record
+            .record()
+            .map_or(query.product.as_str(), |record| &record.details.name);
         let t = site.interface_of(&query.filter);
         let title = title(t, name, &query.filter);
-        let feed = Feed { site: &site, t, address: &address, title, updated, comments: &listing.comments };
+        let feed = Feed {
+            site: &site,
+            t,
+            address: &address,
+            title,
+            updated,
+            comments: &listing.comments,
+        };
         let body = feed.render().map_err(ApiError::internal)?;
         let mut answer = HttpResponse::Ok();
         answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
@@ -73,18 +98,25 @@ pub(super) async fn feed(
         }
         Ok::<_, PageError>(answer.body(body))
     };
-    answered.await.map_err(|error| error.of_filter(&address.query.filter))
+    answered
+        .await
+        .map_err(|error| error.of_filter(&address.query.filter))
 }
 
 /// "Comments on espresso-machine, in English".
 fn title(t: &Interface, name: &str, filter: &Filter) -> String {
-    t.joined([Some(t.with("title-comments", [("name", name.into())])), t.filter(filter)])
+    t.joined([
+        Some(t.with("title-comments", [("name", name.into())])),
+        t.filter(filter),
+    ])
 }
 
-/// A text without the characters that XML does not have, which escaping cannot express: U+FFFE and U+FFFF. Stored texts
-/// have no control characters but line breaks and tabs.
+/// A text without the characters that XML does not have, which escaping cannot express: U+FFFE and
+/// U+FFFF. Stored texts have no control characters but line breaks and tabs.
 fn xml_text(text: &str) -> String {
-    text.chars().filter(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..)).collect()
+    text.chars()
+        .filter(|c| matches!(c, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..))
+        .collect()
 }
 
 #[cfg(test)]
@@ -93,6 +125,9 @@ mod tests {
 
     #[test]
     fn characters_that_xml_lacks_are_left_out() {
-        assert_eq!(xml_text("a\u{0}\u{7}\u{1b}b\u{fffe}\u{ffff}c\n\t☕😀"), "abc\n\t☕😀");
+        assert_eq!(
+            xml_text("a\u{0}\u{7}\u{1b}b\u{fffe}\u{ffff}c\n\t☕😀"),
+            "abc\n\t☕😀"
+        );
     }
 }

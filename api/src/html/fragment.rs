@@ -1,9 +1,10 @@
-//! `/fragment/product/{product}/comments…`: the list of a page of comments without the frame of the page, to be shown
-//! inside a page of another site.
+//! `/fragment/product/{product}/comments…`: the list of a page of comments without the frame of the
+//! page, to be shown inside a page of another site.
 //!
-//! The layer [`mount`] removes `/fragment` from the path, so the same code answers: the same filters, page numbers,
-//! statuses and redirects. All links are absolute and lead to the pages, so that they work wherever the list is shown. The
-//! address of a page becomes that of its fragment by `/fragment` in front of its path on the site.
+//! The layer [`mount`] removes `/fragment` from the path, so the same code answers: the same
+//! filters, page numbers, statuses and redirects. All links are absolute and lead to the pages, so
+//! that they work wherever the list is shown. The address of a page becomes that of its fragment by
+//! `/fragment` in front of its path on the site.
 
 use actix_web::{
     Error, HttpMessage, HttpRequest,
@@ -26,7 +27,10 @@ pub(super) fn is_asked(request: &HttpRequest) -> bool {
     request.extensions().contains::<Asked>()
 }
 
-pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+pub(super) async fn mount(
+    mut request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     base_path::remove(&mut request, ROOT);
     request.extensions_mut().insert(Asked);
     let mut answer = next.call(request).await?;
@@ -35,5 +39,6 @@ pub(super) async fn mount(mut request: ServiceRequest, next: Next<BoxBody>) -> R
 }
 
 pub(super) fn is_path(path: &str) -> bool {
-    path.strip_prefix(ROOT).is_some_and(|rest| rest.starts_with('/'))
+    path.strip_prefix(ROOT)
+        .is_some_and(|rest| rest.starts_with('/'))
 }

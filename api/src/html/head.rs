@@ -1,7 +1,7 @@
 //! The head of a page with what all pages share, and the header `Link`.
 //!
-//! **Invariant:** URLs are absolute only where the formats require it: the canonical URL, structured data, sitemaps,
-//! and `Link`.
+//! **Invariant:** URLs are absolute only where the formats require it: the canonical URL,
+//! structured data, sitemaps, and `Link`.
 
 use model::WebUrl;
 
@@ -11,7 +11,8 @@ use crate::{links, read::place::Neighbours, site::Site};
 #[derive(Debug)]
 pub(super) struct Head<'page> {
     pub(super) site: &'page Site,
-    /// What templates put in front of every address on the site: the base path, or in fragments the public URL.
+    /// What templates put in front of every address on the site: the base path, or in fragments the
+    /// public URL.
     pub(super) base: String,
     pub(super) title: String,
     pub(super) description: Option<String>,
@@ -45,16 +46,33 @@ impl<'page> Head<'page> {
     }
 
     pub(super) fn of_page(site: &'page Site, path: &str, title: String, may_index: bool) -> Self {
-        Self { may_index, canonical: Some(site.public_url.join(path)), ..Self::new(site, title) }
+        Self {
+            may_index,
+            canonical: Some(site.public_url.join(path)),
+            ..Self::new(site, title)
+        }
     }
 
     /// The header `Link` (RFC 8288). The canonical URL comes first (RFC 6596).
     pub(super) fn link_header(&self) -> Option<String> {
         let canonical = self.canonical.clone()?;
-        let Neighbours { first, prev, next, last } = &self.neighbours;
-        let others = [("first", first), ("prev", prev), ("next", next), ("last", last)];
-        let others =
-            others.into_iter().filter_map(|(rel, path)| Some((rel, self.site.public_url.join(path.as_ref()?))));
-        Some(links::link_header([("canonical", canonical)].into_iter().chain(others)))
+        let Neighbours {
+            first,
+            prev,
+            next,
+            last,
+        } = &self.neighbours;
+        let others = [
+            ("first", first),
+            ("prev", prev),
+            ("next", next),
+            ("last", last),
+        ];
+        let others = others
+            .into_iter()
+            .filter_map(|(rel, path)| Some((rel, self.site.public_url.join(path.as_ref()?))));
+        Some(links::link_header(
+            [("canonical", canonical)].into_iter().chain(others),
+        ))
     }
 }

@@ -1,12 +1,15 @@
-//! Names of languages in English and in themselves, and their writing direction. Their names in the language of the
-//! interface are texts (`words`).
+//! Names of languages in English and in themselves, and their writing direction. Their names in the
+//! language of the interface are texts (`words`).
 
 use icu_locale::{LanguageIdentifier, LocaleDirectionality};
 use model::Language;
 
 /// "English", "Portuguese (pt-BR)"; the tag when the language has no name.
 pub(super) fn english_name(language: &Language) -> String {
-    known(language).map_or_else(|| language.to_string(), |known| named(language, known.to_name()))
+    known(language).map_or_else(
+        || language.to_string(),
+        |known| named(language, known.to_name()),
+    )
 }
 
 /// "Deutsch", "português (pt-BR)"; `None` when the language has no name in itself.
@@ -26,7 +29,11 @@ fn known(language: &Language) -> Option<isolang::Language> {
 
 /// The name with the tag, unless that says only the language.
 pub(super) fn named(language: &Language, name: &str) -> String {
-    if language.as_str().contains('-') { format!("{name} ({language})") } else { name.to_owned() }
+    if language.as_str().contains('-') {
+        format!("{name} ({language})")
+    } else {
+        name.to_owned()
+    }
 }
 
 pub(super) fn direction(language: &Language) -> &'static str {
@@ -36,11 +43,16 @@ pub(super) fn direction(language: &Language) -> &'static str {
     if is_right_to_left { "rtl" } else { "ltr" }
 }
 
-/// The direction of a text. `auto` uses the first letter that has a direction. That is right for a text in another
-/// language than declared, but wrong for a text that begins with a foreign name. So if the language is written from
-/// right to left and any character of the text is too, the text runs from right to left.
+/// The direction of a text. `auto` uses the first letter that has a direction. That is right for a
+/// text in another language than declared, but wrong for a text that begins with a foreign name. So
+/// if the language is written from right to left and any character of the text is too, the text
+/// runs from right to left.
 pub(super) fn text_direction(language_direction: &str, text: &str) -> &'static str {
-    if language_direction == "rtl" && text.chars().any(runs_right_to_left) { "rtl" } else { "auto" }
+    if language_direction == "rtl" && text.chars().any(runs_right_to_left) {
+        "rtl"
+    } else {
+        "auto"
+    }
 }
 
 /// Whether a character is in a Unicode block reserved for right-to-left scripts.
@@ -72,13 +84,21 @@ mod tests {
             ("qqq", "qqq", None),
         ] {
             let language = language(tag);
-            assert_eq!((english_name(&language).as_str(), native_name(&language).as_deref()), (english, native));
+            assert_eq!(
+                (
+                    english_name(&language).as_str(),
+                    native_name(&language).as_deref()
+                ),
+                (english, native)
+            );
         }
     }
 
     #[test]
     fn the_script_of_a_language_gives_its_direction() {
-        for tag in ["ar", "he", "fa", "ur", "yi", "dv", "ckb", "az-Arab", "ar-EG"] {
+        for tag in [
+            "ar", "he", "fa", "ur", "yi", "dv", "ckb", "az-Arab", "ar-EG",
+        ] {
             assert_eq!(direction(&language(tag)), "rtl", "{tag}");
         }
         for tag in ["en", "pt-BR", "zh-Hant", "ar-Latn", "ku", "x-pig", "ja"] {

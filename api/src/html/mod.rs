@@ -1,10 +1,11 @@
 //! The pages for people and crawlers: server-rendered HTML that works without JavaScript.
 //!
-//! A page of comments is answered by `comments`, which has its parts made of one `context` for `view` and its template.
-//! All texts are in `crate::texts`.
+//! A page of comments is answered by `comments`, which has its parts made of one `context` for
+//! `view` and its template. All texts are in `crate::texts`.
 //!
-//! **Invariant:** a template escapes all text that it receives. There are two exceptions: the site's own header and footer,
-//! which are trusted, and [`script_json::ScriptJson`], which escapes for its place in a page.
+//! **Invariant:** a template escapes all text that it receives. There are two exceptions: the
+//! site's own header and footer, which are trusted, and [`script_json::ScriptJson`], which escapes
+//! for its place in a page.
 
 mod address;
 mod assets;
@@ -61,16 +62,31 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     page("/", get().to(products::start));
     page(links::PRODUCTS, get().to(products::list));
     page("/static/style.css", asset(|site| &site.look.style_sheet));
-    page("/fragment.css", asset(|site| &site.look.fragment_style_sheet));
+    page(
+        "/fragment.css",
+        asset(|site| &site.look.fragment_style_sheet),
+    );
     page("/static/icon.svg", asset(|_| &assets::ICON));
-    page("/static/pagemark-comments.js", asset(|_| &assets::COMPONENT));
+    page(
+        "/static/pagemark-comments.js",
+        asset(|_| &assets::COMPONENT),
+    );
     page("/static/demo/{picture}", get().to(assets::picture));
     page("/product/{product}/comments", get().to(comments::page));
-    page("/product/{product}/comments/{filter:.*}", get().to(comments::page));
+    page(
+        "/product/{product}/comments/{filter:.*}",
+        get().to(comments::page),
+    );
     page("/product/{product}/feed", get().to(feed::feed));
     page("/product/{product}/feed/{filter:.*}", get().to(feed::feed));
-    for path in ["/fragment/product/{product}/comments", "/fragment/product/{product}/comments/{filter:.*}"] {
-        page(path, get().to(comments::page).wrap(from_fn(fragment::mount)));
+    for path in [
+        "/fragment/product/{product}/comments",
+        "/fragment/product/{product}/comments/{filter:.*}",
+    ] {
+        page(
+            path,
+            get().to(comments::page).wrap(from_fn(fragment::mount)),
+        );
     }
     page("/comments/{id}", get().to(comment));
     page("/robots.txt", get().to(sitemap::robots));
@@ -80,7 +96,11 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
 }
 
 fn asset(of: fn(&Site) -> &Asset) -> Route {
-    get().to(move |request: HttpRequest, site: web::Data<Site>| async move { of(&site).answer(request.query_string()) })
+    get().to(
+        move |request: HttpRequest, site: web::Data<Site>| async move {
+            of(&site).answer(request.query_string())
+        },
+    )
 }
 
 /// The answer with a page. `form_action` says where its forms may lead: see [`html`].
@@ -98,12 +118,32 @@ fn render(
     Ok(html(&mut answer, head.picture.as_ref(), form_action, body))
 }
 
-async fn comment(request: HttpRequest, stores: web::Data<StoreClients>) -> Result<HttpResponse, PageError> {
+async fn comment(
+    request: HttpRequest,
+    stores: web::Data<StoreClients>,
+) -> Result<HttpResponse, PageError> {
     let id = CommentId::parse(&path_part(&request, 2, "id")?)?;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
-    let position = stores.position(&comment, &Filter::ANY).await.ok_or(ApiError::IndexUnavailable)?;
-    let (product, filter, order, page_size) = (comment.product, Filter::ANY, Order::Newest, PageSize::default());
-    let listing = ListingQuery { product, filter, order, page_size };
-    let page = links::page(&listing.product, &listing.filter, listing.number_of(true, position));
+    let position = stores
+        .position(&comment, &Filter::ANY)
+        .await
+        .ok_or(ApiError::IndexUnavailable)?;
+    let (product, filter, order, page_size) = (
+        comment.product,
+        Filter::ANY,
+        Order::Newest,
+        PageSize::default(),
+    );
+    let listing = ListingQuery {
+        product,
+        filter,
+        order,
+        page_size,
+    };
+    let page = links::page(
+        &listing.product,
+        &listing.filter,
+        listing.number_of(true, position),
+    );
     Ok(caching::lead_to(&(page + &links::fragment(&id))))
 }

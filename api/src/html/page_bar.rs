@@ -1,5 +1,5 @@
-//! The bar of pages at the top and the foot of a page: the ends, the neighbours, and pages 10, 100 and 1,000 away. A
-//! field leads to any other page.
+//! The bar of pages at the top and the foot of a page: the ends, the neighbours, and pages 10, 100
+//! and 1,000 away. A field leads to any other page.
 //!
 //! **Invariant:** the bar has at most [`ITEMS_MAX`] pages, however many the listing has
 //! (`the_bar_shows_the_ends_and_leaps`).
@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 const LEAPS: [u64; 4] = [1, FAR, 100, 1_000];
 const FAR: u64 = 10;
 
-/// The most pages in a bar: the current one, those at the leaps, the ends, and one in each gap of a single page.
+/// The most pages in a bar: the current one, those at the leaps, the ends, and one in each gap of a
+/// single page.
 #[cfg(test)]
 const ITEMS_MAX: usize = 13;
 
@@ -24,16 +25,27 @@ pub(super) struct BarItem {
     pub(super) is_far: bool,
 }
 
-/// The items of the pages, which have the places 1 to `pages`, in order. A listing of one page has none. `page` gives the
-/// number and the address of the page at a place; `None` where no number can be so great.
-pub(super) fn page_bar(current: u64, pages: u64, page: impl Fn(u64) -> Option<(Option<u64>, String)>) -> Vec<BarItem> {
+/// The items of the pages, which have the places 1 to `pages`, in order. A listing of one page has
+/// none. `page` gives the number and the address of the page at a place; `None` where no number can
+/// be so great.
+pub(super) fn page_bar(
+    current: u64,
+    pages: u64,
+    page: impl Fn(u64) -> Option<(Option<u64>, String)>,
+) -> Vec<BarItem> {
     let mut before = 0;
     let items = places(current, pages).into_iter().filter_map(|place| {
         let after_gap = place > before + 1;
         before = place;
         let is_far = place.abs_diff(current) >= FAR && place != 1 && place != pages;
         let (number, href) = page(place)?;
-        Some(BarItem { number, href, current: place == current, after_gap, is_far })
+        Some(BarItem {
+            number,
+            href,
+            current: place == current,
+            after_gap,
+            is_far,
+        })
     });
     items.collect()
 }
@@ -42,13 +54,21 @@ fn places(current: u64, pages: u64) -> BTreeSet<u64> {
     if pages < 2 {
         return BTreeSet::new();
     }
-    let back = LEAPS.into_iter().filter_map(|leap| current.checked_sub(leap));
+    let back = LEAPS
+        .into_iter()
+        .filter_map(|leap| current.checked_sub(leap));
     let forth = LEAPS.into_iter().map(|leap| current.saturating_add(leap));
-    let near = back.chain(forth).filter(|place| (1..=pages).contains(place));
+    let near = back
+        .chain(forth)
+        .filter(|place| (1..=pages).contains(place));
     let mut places: BTreeSet<u64> = near.chain([1, current, pages]).collect();
     // A gap of one page would take no less room than its number.
     let single = |place: &u64| !places.contains(&(place + 1)) && places.contains(&(place + 2));
-    let gaps: Vec<u64> = places.iter().filter(|place| single(place)).map(|place| place + 1).collect();
+    let gaps: Vec<u64> = places
+        .iter()
+        .filter(|place| single(place))
+        .map(|place| place + 1)
+        .collect();
     places.extend(gaps);
     places
 }
@@ -61,7 +81,13 @@ mod tests {
         let items = page_bar(current, pages, |place| Some((Some(place), String::new())));
         assert!(items.len() <= ITEMS_MAX, "{current} of {pages}");
         assert!(items.is_empty() || items.iter().filter(|item| item.current).count() == 1);
-        let text = |item: BarItem| format!("{}{}", if item.after_gap { "… " } else { "" }, item.number.unwrap());
+        let text = |item: BarItem| {
+            format!(
+                "{}{}",
+                if item.after_gap { "… " } else { "" },
+                item.number.unwrap()
+            )
+        };
         items.into_iter().map(text).collect::<Vec<_>>().join(" ")
     }
 
@@ -75,8 +101,16 @@ mod tests {
             (4, 7, "1 2 3 4 5 6 7"),
             (6, 11, "1 … 5 6 7 … 11"),
             (14, 30, "1 … 4 … 13 14 15 … 24 … 30"),
-            (5_000, 392_716, "1 … 4000 … 4900 … 4990 … 4999 5000 5001 … 5010 … 5100 … 6000 … 392716"),
-            (392_716, 392_716, "1 … 391716 … 392616 … 392706 … 392715 392716"),
+            (
+                5_000,
+                392_716,
+                "1 … 4000 … 4900 … 4990 … 4999 5000 5001 … 5010 … 5100 … 6000 … 392716",
+            ),
+            (
+                392_716,
+                392_716,
+                "1 … 391716 … 392616 … 392706 … 392715 392716",
+            ),
         ] {
             assert_eq!(bar(current, pages), expected);
         }

@@ -10,8 +10,8 @@ use crate::{
 };
 
 impl Place {
-    /// A full page links to the next one if the table has more comments. The total may not reach that page yet, because its
-    /// comments still wait for their ranks.
+    /// A full page links to the next one if the table has more comments. The total may not reach
+    /// that page yet, because its comments still wait for their ranks.
     pub(super) fn of(address: &Address, listing: &ListingPage) -> Self {
         if address.cursor.is_some() {
             return Self::Unknown;
@@ -19,7 +19,10 @@ impl Place {
         let size = address.query.page_size;
         let leads_on = listing.comments.len() >= usize::from(size.get()) && listing.next.is_some();
         let mut place = Self::numbered(address.number, address.is_stable(), size, listing);
-        if let Self::Counted { number, total_pages: Some(total_pages) } = &mut place
+        if let Self::Counted {
+            number,
+            total_pages: Some(total_pages),
+        } = &mut place
             && leads_on
         {
             *total_pages = (*total_pages).max(*number + 1);
@@ -27,10 +30,14 @@ impl Place {
         place
     }
 
-    /// The number of the page, and that of the pages. The number after the last archive page leads to the front page.
+    /// The number of the page, and that of the pages. The number after the last archive page leads
+    /// to the front page.
     fn numbers(self) -> (Option<u64>, Option<u64>) {
         match self {
-            Self::Counted { number, total_pages } => (Some(number), total_pages),
+            Self::Counted {
+                number,
+                total_pages,
+            } => (Some(number), total_pages),
             Self::Front { archived } => (None, archived.map(|archived| archived + 1)),
             Self::Archive { number, archived } => (Some(number), Some(archived + 1)),
             Self::Unknown => (None, None),
@@ -41,7 +48,13 @@ impl Place {
     pub(super) fn bar(self, address: &Address) -> Vec<BarItem> {
         if self == Self::Unknown {
             let href = address.page(None);
-            return vec![BarItem { number: None, href, current: false, after_gap: false, is_far: false }];
+            return vec![BarItem {
+                number: None,
+                href,
+                current: false,
+                after_gap: false,
+                is_far: false,
+            }];
         }
         let (number, pages) = self.numbers();
         let pages = pages.unwrap_or(0);
@@ -54,15 +67,19 @@ impl Place {
             Some(number) if address.is_stable() => (pages + 1).saturating_sub(number),
             number => number.unwrap_or(1),
         };
-        page_bar(current, pages, |place| Some((at_place(place), address.leading_to(at_place(place))?)))
+        page_bar(current, pages, |place| {
+            Some((at_place(place), address.leading_to(at_place(place))?))
+        })
     }
 
-    /// The greatest number that leads to a page; `None` when the listing has one page, or nobody knows how many.
+    /// The greatest number that leads to a page; `None` when the listing has one page, or nobody
+    /// knows how many.
     pub(super) fn last_number(self) -> Option<u64> {
         self.numbers().1.filter(|pages| *pages > 1)
     }
 
-    /// "page 7", unless it is the page that the listing begins with; "continued" if its number is unknown.
+    /// "page 7", unless it is the page that the listing begins with; "continued" if its number is
+    /// unknown.
     pub(super) fn number(self, t: &Interface) -> Option<String> {
         if self == Self::Unknown {
             return Some(t.text("continued").into_owned());
@@ -75,7 +92,10 @@ impl Place {
     /// "page 7 of 614", if there are several pages and this one has a number.
     pub(super) fn of_all(self, t: &Interface) -> Option<String> {
         let (number, pages) = self.numbers().0.zip(self.last_number())?;
-        Some(t.with("page-of-pages", [("page", number.into()), ("pages", pages.into())]))
+        Some(t.with(
+            "page-of-pages",
+            [("page", number.into()), ("pages", pages.into())],
+        ))
     }
 
     /// How many comments are on the pages that are counted before this one, if that is known.

@@ -1,4 +1,5 @@
-//! `/products?page=N`: the products that have comments, the most commented first. And `/`, which shows the beginning.
+//! `/products?page=N`: the products that have comments, the most commented first. And `/`, which
+//! shows the beginning.
 
 use actix_web::{HttpRequest, HttpResponse, http::StatusCode, web};
 use askama::Template;
@@ -36,7 +37,9 @@ struct Entry<'walk> {
 impl Entry<'_> {
     /// What people call the product: the name in its record, or its id.
     fn name(&self) -> &str {
-        self.known.record().map_or(self.product.id.as_str(), |record| &record.details.name)
+        self.known
+            .record()
+            .map_or(self.product.id.as_str(), |record| &record.details.name)
     }
 
     /// The picture in its record, if it is on the host of the site: the page loads no others.
@@ -51,20 +54,29 @@ async fn entries<'walk>(
     stores: &StoreClients,
     products: impl Iterator<Item = &'walk Product>,
 ) -> (Vec<Entry<'walk>>, bool) {
-    let entry = async |product: &'walk Product| Entry { product, known: stores.known_record(&product.id).await };
+    let entry = async |product: &'walk Product| Entry {
+        product,
+        known: stores.known_record(&product.id).await,
+    };
     let entries = join_all(products.map(entry)).await;
-    let are_whole = entries.iter().all(|entry| entry.known != KnownRecord::Unreadable);
+    let are_whole = entries
+        .iter()
+        .all(|entry| entry.known != KnownRecord::Unreadable);
     (entries, are_whole)
 }
 
-/// The page number in the address of a request, and whether the address is in its canonical spelling. The parameter
-/// `sort` of earlier versions leads to the list that stayed. All others, such as campaign tags, change nothing.
+/// The page number in the address of a request, and whether the address is in its canonical
+/// spelling. The parameter `sort` of earlier versions leads to the list that stayed. All others,
+/// such as campaign tags, change nothing.
 ///
 /// # Errors
 /// Names the parameter that is repeated, not percent-encoded UTF-8, or belongs to no page.
 fn read_address(request: &HttpRequest) -> Result<(PageNumber, bool), ApiError> {
     let ([number, _sort], spelling) = parameters(request.query_string(), ["page", "sort"])?;
-    let number = number.map(|number| parse_number(&number)).transpose()?.unwrap_or(PageNumber::FIRST);
+    let number = number
+        .map(|number| parse_number(&number))
+        .transpose()?
+        .unwrap_or(PageNumber::FIRST);
     let canonical = path(number);
     let is_canonical = canonical.split_once('?').map_or("", |(_, query)| query) == spelling;
     Ok((number, is_canonical))
@@ -84,7 +96,14 @@ fn failed(t: &Interface, number: PageNumber, error: ApiError) -> PageError {
     } else {
         Some((t.text("try-again").into_owned(), path(number)))
     };
-    PageError { error, help: Help { meanwhile: None, links: link.into_iter().collect() }, language: None }
+    PageError {
+        error,
+        help: Help {
+            meanwhile: None,
+            links: link.into_iter().collect(),
+        },
+        language: None,
+    }
 }
 
 #[derive(Template)]
@@ -108,13 +127,28 @@ impl<'page> ProductsPage<'page> {
         let mut head = Head::of_page(site, &path(number), title, may_index);
         let list = t.joined([Some(t.text("words-most-commented").into_owned()), of_page()]);
         head.description = Some(t.with("description-products", [("list", list.into())]));
-        let place = Place::Counted { number: number.get(), total_pages: Some(total_pages) };
+        let place = Place::Counted {
+            number: number.get(),
+            total_pages: Some(total_pages),
+        };
         head.neighbours = place.neighbours().and_then(|number| numbered(number?));
         let before = number.skip(PageSize::default());
         let to = before.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
-        let range = [("from", (before + 1).into()), ("to", to.into()), ("total", walk.total().into())];
-        let page_bar = page_bar(number.get(), total_pages, |number| Some((Some(number), numbered(number)?)));
-        Self { head, t, place: t.with("products-of", range), entries, page_bar }
+        let range = [
+            ("from", (before + 1).into()),
+            ("to", to.into()),
+            ("total", walk.total().into()),
+        ];
+        let page_bar = page_bar(number.get(), total_pages, |number| {
+            Some((Some(number), numbered(number)?))
+        });
+        Self {
+            head,
+            t,
+            place: t.with("products-of", range),
+            entries,
+            page_bar,
+        }
     }
 }
 
@@ -129,17 +163,29 @@ pub(super) async fn list(
     if !is_canonical {
         return Ok(moved(&path(number)));
     }
-    let walk = match products.into_inner().walk_with(number, PageSize::default()).await {
+    let walk = match products
+        .into_inner()
+        .walk_with(number, PageSize::default())
+        .await
+    {
         Ok(walk) => walk,
-        Err(ApiError::PastTheEnd { total_pages, .. }) if site.settings.past_the_end == PastTheEnd::Redirect => {
-            return Ok(caching::lead_to(&numbered(total_pages).unwrap_or_else(|| links::product_list(None))));
+        Err(ApiError::PastTheEnd { total_pages, .. })
+            if site.settings.past_the_end == PastTheEnd::Redirect =>
+        {
+            return Ok(caching::lead_to(
+                &numbered(total_pages).unwrap_or_else(|| links::product_list(None)),
+            ));
         }
         Err(error) => return Err(failed(site.interface(), number, error)),
     };
     let (entries, is_whole) = entries(&stores, walk.page(number, PageSize::default())).await;
     let page = ProductsPage::new(&site, number, &walk, entries);
     let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole { answer } else { caching::uncached(answer) })
+    Ok(if is_whole {
+        answer
+    } else {
+        caching::uncached(answer)
+    })
 }
 
 #[derive(Template)]
@@ -158,7 +204,10 @@ const DEMO: [(&str, &str); 6] = [
     ("try-filter", "/product/espresso-machine/comments/en/4.5"),
     ("try-right-to-left", "/product/espresso-machine/comments/he"),
     ("try-slash", "/product/books%2Fslow-coffee/comments"),
-    ("try-json", "/api/v1/products/espresso-machine/comments?rating=1&rating=2&explain=true"),
+    (
+        "try-json",
+        "/api/v1/products/espresso-machine/comments?rating=1&rating=2&explain=true",
+    ),
 ];
 
 /// Answers the start page. While the page index is away, it shows no products and is not cached.
@@ -180,7 +229,9 @@ pub(super) async fn start(
     head.description = Some(t.text("about").into_owned());
     let (products, is_whole) = match &walk {
         Some(walk) => {
-            let first = walk.page(PageNumber::FIRST, PageSize::default()).take(ON_START_PAGE);
+            let first = walk
+                .page(PageNumber::FIRST, PageSize::default())
+                .take(ON_START_PAGE);
             let (entries, is_whole) = entries(&stores, first).await;
             (Some((entries, walk.total())), is_whole)
         }
@@ -188,7 +239,11 @@ pub(super) async fn start(
     };
     let page = StartPage { head, t, products };
     let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole { answer } else { caching::uncached(answer) })
+    Ok(if is_whole {
+        answer
+    } else {
+        caching::uncached(answer)
+    })
 }
 
 /// The addresses of the list's pages, at most `max`; `None` without products.
@@ -217,11 +272,19 @@ mod tests {
             ("?page=03&sort=top_rated&utm_source=x", "?page=3"),
         ] {
             let (number, is_canonical) = read(asked).unwrap();
-            assert_eq!((path(number), is_canonical), (format!("/products{canonical}"), false), "{asked}");
+            assert_eq!(
+                (path(number), is_canonical),
+                (format!("/products{canonical}"), false),
+                "{asked}"
+            );
             assert_eq!(read(canonical).unwrap(), (number, true), "{canonical}");
         }
         assert!(read("?utm_source=x").unwrap().1);
-        for (wrong, field) in [("?page=0", "page"), ("?page=2&page=2", "page"), ("?page=%FF", "page")] {
+        for (wrong, field) in [
+            ("?page=0", "page"),
+            ("?page=2&page=2", "page"),
+            ("?page=%FF", "page"),
+        ] {
             assert_eq!(refused_field(read(wrong)), field, "{wrong}");
         }
     }

@@ -2,8 +2,9 @@
 
 use serde::Serialize;
 
-/// JSON that is safe in an HTML `<script>`: every character with a meaning in HTML or JavaScript becomes a JSON escape
-/// sequence (`a_text_cannot_end_the_script`). Only this type is written into pages unescaped.
+/// JSON that is safe in an HTML `<script>`: every character with a meaning in HTML or JavaScript
+/// becomes a JSON escape sequence (`a_text_cannot_end_the_script`). Only this type is written into
+/// pages unescaped.
 #[derive(Debug)]
 pub(super) struct ScriptJson(pub(super) String);
 
@@ -29,10 +30,23 @@ mod tests {
 
     #[test]
     fn a_text_cannot_end_the_script() {
-        for hostile in ["</script><script>alert(1)", "<!--<script>", "]]>", "&lt;", "a\u{2028}b\u{2029}c", "\"\\</"] {
+        for hostile in [
+            "</script><script>alert(1)",
+            "<!--<script>",
+            "]]>",
+            "&lt;",
+            "a\u{2028}b\u{2029}c",
+            "\"\\</",
+        ] {
             let ScriptJson(json) = ScriptJson::new(&json!([hostile]));
-            assert!(!json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']), "{json}");
-            assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [hostile]);
+            assert!(
+                !json.contains(['<', '>', '&', '\u{2028}', '\u{2029}']),
+                "{json}"
+            );
+            assert_eq!(
+                serde_json::from_str::<[String; 1]>(&json).unwrap(),
+                [hostile]
+            );
         }
     }
 }

@@ -1,14 +1,16 @@
-//! `/sitemap.xml`, `/sitemap/{partition}-{part}.xml` and `/robots.txt`: the list of pages for crawlers.
+//! `/sitemap.xml`, `/sitemap/{partition}-{part}.xml` and `/robots.txt`: the list of pages for
+//! crawlers.
 //!
-//! The part `lists.xml` has the start page and the list of products. Its entries have no date: every comment may change
-//! them.
+//! The part `lists.xml` has the start page and the list of products. Its entries have no date:
+//! every comment may change them.
 //!
-//! **Invariant:** the pages of a sitemap come from a walk over a ready page index. Without one the answer is 503, never an
-//! empty or shorter list (`without_stores_reading_is_503_and_never_404`).
+//! **Invariant:** the pages of a sitemap come from a walk over a ready page index. Without one the
+//! answer is 503, never an empty or shorter list (`without_stores_reading_is_503_and_never_404`).
 //!
-//! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part was read. It says
-//! when comments were added. An edit or a deletion does not move it. While the times cannot be read, entries have none
-//! (`a_sitemap_that_was_read_outlives_the_page_index`). Search engines refuse dates before 1970 or ahead, so there are none.
+//! The `lastmod` of an entry is the creation time of the newest comment on that page, when the part
+//! was read. It says when comments were added. An edit or a deletion does not move it. While the
+//! times cannot be read, entries have none (`a_sitemap_that_was_read_outlives_the_page_index`).
+//! Search engines refuse dates before 1970 or ahead, so there are none.
 
 use std::sync::Arc;
 
@@ -23,11 +25,12 @@ use crate::{
     site::Site,
 };
 
-/// Maximum number of children of a sitemap index (sitemaps.org). At some 8,000 URLs a part, that is 400,000,000
-/// pages.
+/// Maximum number of children of a sitemap index (sitemaps.org). At some 8,000 URLs a part, that is
+/// 400,000,000 pages.
 const CHILDREN_MAX: usize = 50_000;
 
-/// Maximum number of pages of the product list in the sitemap: 200,000 products. Links lead to the other pages.
+/// Maximum number of pages of the product list in the sitemap: 200,000 products. Links lead to the
+/// other pages.
 const LIST_PAGES_MAX: u64 = 10_000;
 
 const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
@@ -39,22 +42,37 @@ fn is_offered(site: &Site) -> bool {
 
 /// Does not forbid pages with `noindex`: a crawler must fetch a page to see its `noindex`.
 pub(super) async fn robots(site: web::Data<Site>) -> HttpResponse {
-    let mut text = format!("User-agent: *\nDisallow: {}/api/\n", site.public_url.base_path);
+    let mut text = format!(
+        "User-agent: *\nDisallow: {}/api/\n",
+        site.public_url.base_path
+    );
     if is_offered(&site) {
-        text.push_str(&format!("\nSitemap: {}\n", site.public_url.join(links::SITEMAP)));
+        text.push_str(&format!(
+            "\nSitemap: {}\n",
+            site.public_url.join(links::SITEMAP)
+        ));
     }
-    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8")).body(text)
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "text/plain; charset=utf-8"))
+        .body(text)
 }
 
 async fn walk(site: &Site, products: &web::Data<Products>) -> Result<Arc<Walk>, ApiError> {
-    if is_offered(site) { Arc::clone(products).walk().await } else { Err(ApiError::NoRoute) }
+    if is_offered(site) {
+        Arc::clone(products).walk().await
+    } else {
+        Err(ApiError::NoRoute)
+    }
 }
 
-pub(super) async fn index(site: web::Data<Site>, products: web::Data<Products>) -> Result<HttpResponse, PageError> {
+pub(super) async fn index(
+    site: web::Data<Site>,
+    products: web::Data<Products>,
+) -> Result<HttpResponse, PageError> {
     let walk = walk(&site, &products).await?;
-    let all = walk
-        .partitions()
-        .flat_map(|(partition, sitemap)| (1..=sitemap.parts()).map(move |part| links::sitemap_part(partition, part)));
+    let all = walk.partitions().flat_map(|(partition, sitemap)| {
+        (1..=sitemap.parts()).map(move |part| links::sitemap_part(partition, part))
+    });
     let mut children: Vec<String> = all.take(CHILDREN_MAX - 1).collect();
     if children.is_empty() {
         // A sitemap must not be empty.
@@ -62,13 +80,23 @@ pub(super) async fn index(site: web::Data<Site>, products: web::Data<Products>) 
     }
     children.push(links::SITEMAP_OF_LISTS.to_owned());
     if children.len() == CHILDREN_MAX {
-        tracing::warn!("the sitemap has as many parts as there may be; the pages of others are not in it");
+        tracing::warn!(
+            "the sitemap has as many parts as there may be; the pages of others are not in it"
+        );
     }
-    let child = |path: String| format!("<sitemap><loc>{}</loc></sitemap>\n", site.public_url.join(&path));
+    let child = |path: String| {
+        format!(
+            "<sitemap><loc>{}</loc></sitemap>\n",
+            site.public_url.join(&path)
+        )
+    };
     Ok(xml_answer("sitemapindex", children.into_iter().map(child)))
 }
 
-pub(super) async fn lists(site: web::Data<Site>, products: web::Data<Products>) -> Result<HttpResponse, PageError> {
+pub(super) async fn lists(
+    site: web::Data<Site>,
+    products: web::Data<Products>,
+) -> Result<HttpResponse, PageError> {
     let walk = walk(&site, &products).await?;
     let pages = products::addresses(&walk, LIST_PAGES_MAX).ok_or(ApiError::NoRoute)?;
     let paths = ["/".to_owned()].into_iter().chain(pages);
@@ -81,16 +109,28 @@ pub(super) async fn part(
     site: web::Data<Site>,
     products: web::Data<Products>,
 ) -> Result<HttpResponse, PageError> {
-    let named = request.uri().path().split('/').nth(2).and_then(links::parse_sitemap_part);
+    let named = request
+        .uri()
+        .path()
+        .split('/')
+        .nth(2)
+        .and_then(links::parse_sitemap_part);
     let (partition, number) = named.ok_or(ApiError::NoRoute)?;
     let walk = walk(&site, &products).await?;
     let at = number.checked_sub(1).ok_or(ApiError::NoRoute)?;
-    let (_, sitemap) = walk.partitions().find(|(found, _)| *found == partition).ok_or(ApiError::NoRoute)?;
+    let (_, sitemap) = walk
+        .partitions()
+        .find(|(found, _)| *found == partition)
+        .ok_or(ApiError::NoRoute)?;
     let pages = sitemap.pages(at).ok_or(ApiError::NoRoute)?;
     let (dates, now) = (products.dates(&walk, sitemap, at).await, process::now());
     let entries = pages.iter().enumerate().map(|(place, page)| {
-        // None while the times cannot be read, for a page that has lost its comments, and for a date that programs refuse.
-        let date = dates.as_ref().and_then(|dates| *dates.get(place)?).filter(|date| date.is_between_1970_and(now));
+        // None while the times cannot be read, for a page that has lost its comments, and for a
+        // date that programs refuse.
+        let date = dates
+            .as_ref()
+            .and_then(|dates| *dates.get(place)?)
+            .filter(|date| date.is_between_1970_and(now));
         // Everything that XML would not take literally is percent-encoded in a URL.
         entry(&site.public_url.join(&page.path), date)
     });
@@ -99,14 +139,25 @@ pub(super) async fn part(
 
 fn entry(url: &str, date: Option<Timestamp>) -> String {
     match date {
-        Some(date) => [parts::BEFORE_URL, url, parts::BEFORE_DATE, &date.to_string(), parts::AFTER_DATE, "\n"].concat(),
+        Some(date) => [
+            parts::BEFORE_URL,
+            url,
+            parts::BEFORE_DATE,
+            &date.to_string(),
+            parts::AFTER_DATE,
+            "\n",
+        ]
+        .concat(),
         None => [parts::BEFORE_URL, url, parts::AFTER_URL, "\n"].concat(),
     }
 }
 
 fn xml_answer(root: &str, entries: impl Iterator<Item = String>) -> HttpResponse {
-    let mut body = format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"{NAMESPACE}\">\n");
+    let mut body =
+        format!("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<{root} xmlns=\"{NAMESPACE}\">\n");
     body.extend(entries);
     body.push_str(&format!("</{root}>\n"));
-    HttpResponse::Ok().insert_header((header::CONTENT_TYPE, "application/xml; charset=utf-8")).body(body)
+    HttpResponse::Ok()
+        .insert_header((header::CONTENT_TYPE, "application/xml; charset=utf-8"))
+        .body(body)
 }

@@ -1,11 +1,14 @@
 //! Structured data of a page for search engines: JSON-LD with the vocabulary of schema.org.
 //!
-//! - It holds only data that the page shows. The average is that of the whole product, for any filter. An archive page
-//!   leaves it out, because it changes with every comment. A review is a comment on the page that has an author.
-//! - Names and numbers of the product are those of its record. Search engines refuse a `Product` without `name`, but a
-//!   product id is not a name: so without a record the page has no structured data.
-//! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured data. Without the
-//!   page index the average is unknown, so then only a page with an authored comment has structured data.
+//! - It holds only data that the page shows. The average is that of the whole product, for any
+//!   filter. An archive page leaves it out, because it changes with every comment. A review is a
+//!   comment on the page that has an author.
+//! - Names and numbers of the product are those of its record. Search engines refuse a `Product`
+//!   without `name`, but a product id is not a name: so without a record the page has no structured
+//!   data.
+//! - A `Product` needs an `aggregateRating` or a `review`; without both, the page has no structured
+//!   data. Without the page index the average is unknown, so then only a page with an authored
+//!   comment has structured data.
 
 use model::{Comment, Gtin, ProductDetails, ProductId, Timestamp};
 use serde::Serialize;
@@ -65,7 +68,13 @@ struct Rating<Value> {
 
 impl<Value> Rating<Value> {
     fn new(kind: &'static str, rating_value: Value, review_count: Option<u64>) -> Self {
-        Self { kind, best_rating: 5, rating_value, review_count, worst_rating: 1 }
+        Self {
+            kind,
+            best_rating: 5,
+            rating_value,
+            review_count,
+            worst_rating: 1,
+        }
     }
 }
 
@@ -87,8 +96,8 @@ struct Review<'page> {
     review_rating: Rating<u8>,
 }
 
-/// The structured data of a page with these comments and this average of the whole product. `None` when the
-/// product has no name, or the page neither an average nor a review.
+/// The structured data of a page with these comments and this average of the whole product. `None`
+/// when the product has no name, or the page neither an average nor a review.
 pub(super) fn of_page(
     site: &Site,
     product: &ProductId,
@@ -97,7 +106,10 @@ pub(super) fn of_page(
     comments: &[Comment],
 ) -> Option<ScriptJson> {
     let details = details?;
-    let reviews: Vec<Review<'_>> = comments.iter().filter_map(|comment| review(site, comment)).collect();
+    let reviews: Vec<Review<'_>> = comments
+        .iter()
+        .filter_map(|comment| review(site, comment))
+        .collect();
     if average.is_none() && reviews.is_empty() {
         return None;
     }
@@ -106,8 +118,12 @@ pub(super) fn of_page(
         context: "https://schema.org",
         id: &url,
         kind: "Product",
-        aggregate_rating: average.map(|average| Rating::new("AggregateRating", average.decimal(), Some(average.total))),
-        brand: details.brand.as_deref().map(|name| Named { kind: "Brand", name }),
+        aggregate_rating: average
+            .map(|average| Rating::new("AggregateRating", average.decimal(), Some(average.total))),
+        brand: details.brand.as_deref().map(|name| Named {
+            kind: "Brand",
+            name,
+        }),
         gtin: details.gtin.as_ref(),
         image: details.image.as_ref().map(|image| image.as_str()),
         name: &details.name,
@@ -123,8 +139,12 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> 
     Some(Review {
         id: site.public_url.join(&links::permalink(&comment.id)),
         kind: "Review",
-        author: Named { kind: "Person", name: author },
-        date_published: Some(comment.created_at).filter(|date| date.is_between_1970_and(process::now())),
+        author: Named {
+            kind: "Person",
+            name: author,
+        },
+        date_published: Some(comment.created_at)
+            .filter(|date| date.is_between_1970_and(process::now())),
         in_language: comment.language.as_str(),
         name: comment.text.title.as_deref(),
         review_body: displayed(&comment.text.body),

@@ -1,7 +1,9 @@
 //! The texts that the template of a page of comments shows.
 
 use askama::Template;
-use model::{Comment, Documented, Filter, Language, Order, ProductDetails, ProductRecord, Reply, WebUrl};
+use model::{
+    Comment, Documented, Filter, Language, Order, ProductDetails, ProductRecord, Reply, WebUrl,
+};
 use sha2::Digest;
 
 use super::{
@@ -30,7 +32,8 @@ use crate::{
     texts::Interface,
 };
 
-/// What shapes a page, besides its content, its texts and the settings: the version of the service, and the page's templates.
+/// What shapes a page, besides its content, its texts and the settings: the version of the service,
+/// and the page's templates.
 const SHAPE: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     include_str!("../../templates/base.html"),
@@ -56,8 +59,8 @@ pub(super) struct CommentsPage<'page> {
     name: &'page str,
     language_of_name: Option<&'page Language>,
     shop: Option<&'page WebUrl>,
-    /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for the first page of
-    /// everything.
+    /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for
+    /// the first page of everything.
     which: String,
     chips: Vec<(String, Option<FilterLink>)>,
     /// The page of the same comments in the other order; `None` where that makes no difference.
@@ -69,7 +72,8 @@ pub(super) struct CommentsPage<'page> {
     contrast: Option<[(Side, &'static str, &'static str); 2]>,
     /// Whether only the list is shown, inside a page of another site.
     is_fragment: bool,
-    /// Whether it shows what changes with comments on other pages: not only for [`CommentsPage::validator`].
+    /// Whether it shows what changes with comments on other pages: not only for
+    /// [`CommentsPage::validator`].
     is_whole: bool,
     /// A line for engineers, in the demo: what the page has cost.
     cost: Option<String>,
@@ -89,8 +93,9 @@ struct CommentView<'page> {
 }
 
 impl<'page> CommentsPage<'page> {
-    /// A page of a product with this record. Without the page index it has neither totals nor stats. `by_cursor` are its
-    /// neighbours where no number leads to them. As a fragment, only its list will be shown.
+    /// A page of a product with this record. Without the page index it has neither totals nor
+    /// stats. `by_cursor` are its neighbours where no number leads to them. As a fragment, only its
+    /// list will be shown.
     pub(super) fn new(
         context: Context<'page>,
         record: Option<&'page ProductRecord>,
@@ -99,14 +104,20 @@ impl<'page> CommentsPage<'page> {
         contrast: Option<Contrast>,
         is_fragment: bool,
     ) -> Self {
-        let Context { site, t, address, .. } = context;
+        let Context {
+            site, t, address, ..
+        } = context;
         let query = &address.query;
         let details = record.map(|record| &record.details);
         let place = Place::of(address, listing);
         let is_empty = listing.comments.is_empty();
         let mut head = head(context, details, place, listing);
         if let Some(Neighbours { prev, next, .. }) = by_cursor {
-            head.neighbours = Neighbours { prev, next, ..head.neighbours };
+            head.neighbours = Neighbours {
+                prev,
+                next,
+                ..head.neighbours
+            };
         }
         if is_fragment {
             head.base = site.public_url.to_string();
@@ -129,7 +140,11 @@ impl<'page> CommentsPage<'page> {
             which: t.joined([t.filter(&query.filter), place.number(t)]),
             chips: chips(context),
             reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
-            comments: listing.comments.iter().map(|comment| CommentView::new(t, comment)).collect(),
+            comments: listing
+                .comments
+                .iter()
+                .map(|comment| CommentView::new(t, comment))
+                .collect(),
             has_comments: !is_empty || context.count(&Filter::ANY) != Some(0),
             contrast: contrast.map(contrast::sides),
             is_fragment,
@@ -140,8 +155,9 @@ impl<'page> CommentsPage<'page> {
 
     /// The entity tag of an archive page, and in the demo of any page; `None` for any other page.
     ///
-    /// It leaves out the cost, and on an archive page what changes with comments on other pages. It covers what shapes
-    /// these parts: the version of the service, the templates, the texts and the settings.
+    /// It leaves out the cost, and on an archive page what changes with comments on other pages. It
+    /// covers what shapes these parts: the version of the service, the templates, the texts and the
+    /// settings.
     ///
     /// The page is rendered into the tag, so its text is not in memory a second time.
     ///
@@ -155,7 +171,11 @@ impl<'page> CommentsPage<'page> {
         self.is_whole = !is_archive;
         self.cost = None;
         let mut tag = WeakTagWriter::default();
-        for shape in [SHAPE.as_bytes(), self.head.site.settings_of_pages().as_bytes(), &self.t.version] {
+        for shape in [
+            SHAPE.as_bytes(),
+            self.head.site.settings_of_pages().as_bytes(),
+            &self.t.version,
+        ] {
             tag.0.update(shape);
         }
         self.render_into(&mut tag)?;
@@ -173,12 +193,21 @@ fn head<'page>(
     place: Place,
     listing: &ListingPage,
 ) -> Head<'page> {
-    let Context { site, t, address, .. } = context;
+    let Context {
+        site, t, address, ..
+    } = context;
     let query = &address.query;
     let name = details.map_or(query.product.as_str(), |details| &details.name);
     let is_empty = listing.comments.is_empty();
-    let comments_on = if is_empty { "title-no-comments" } else { "title-comments" };
-    let subject = t.joined([Some(t.with(comments_on, [("name", name.into())])), t.filter(&query.filter)]);
+    let comments_on = if is_empty {
+        "title-no-comments"
+    } else {
+        "title-comments"
+    };
+    let subject = t.joined([
+        Some(t.with(comments_on, [("name", name.into())])),
+        t.filter(&query.filter),
+    ]);
     let other_order = (query.order != Order::default()).then(|| t.order(query.order));
     // Without the number of pages, which would change the titles of all pages at once.
     let title = t.joined([Some(subject.clone()), place.number(t), other_order]);
@@ -187,17 +216,39 @@ fn head<'page>(
         return Head::new(site, title);
     }
     let has_place = place != Place::Unknown;
-    let indexing = if has_place { context.indexing(&query.filter, query.order) } else { Indexing::No };
+    let indexing = if has_place {
+        context.indexing(&query.filter, query.order)
+    } else {
+        Indexing::No
+    };
     // A copy says nothing against indexing: search engines would apply that to the original too.
-    let path = if indexing == Indexing::Copy { address.original() } else { address.canonical() };
+    let path = if indexing == Indexing::Copy {
+        address.original()
+    } else {
+        address.canonical()
+    };
     let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
-    // Search engines keep an archive page as it is, so it repeats nothing that changes with later comments.
+    // Search engines keep an archive page as it is, so it repeats nothing that changes with later
+    // comments.
     let average = context.average().filter(|_| !is_archive(place));
     head.feed = Some((subject.clone(), address.feed()));
-    head.description = Some(describe(t, address, place, listing, average.as_ref(), subject));
+    head.description = Some(describe(
+        t,
+        address,
+        place,
+        listing,
+        average.as_ref(),
+        subject,
+    ));
     head.neighbours = place.neighbours().and_then(|page| address.leading_to(page));
     head.picture = details.and_then(|details| details.image.clone());
-    head.structured_data = structured_data::of_page(site, &query.product, details, average.as_ref(), &listing.comments);
+    head.structured_data = structured_data::of_page(
+        site,
+        &query.product,
+        details,
+        average.as_ref(),
+        &listing.comments,
+    );
     head
 }
 
@@ -205,7 +256,12 @@ impl<'page> CommentView<'page> {
     fn new(t: &Interface, comment: &'page Comment) -> Self {
         let direction = direction(&comment.language);
         let shown = |text: &str| Folded::new(direction, displayed(text));
-        let documented = comment.site.attributes.as_ref().map(Documented::of).unwrap_or_default();
+        let documented = comment
+            .site
+            .attributes
+            .as_ref()
+            .map(Documented::of)
+            .unwrap_or_default();
         Self {
             comment,
             language_name: t.language_name(&comment.language),
@@ -231,10 +287,18 @@ mod tests {
         texts::InterfaceLanguage,
     };
 
-    /// The page at an address of a site with this setting, of a listing with this many comments. Gives its whole text,
-    /// its text without the volatile part, and its entity tag.
+    /// The page at an address of a site with this setting, of a listing with this many comments.
+    /// Gives its whole text, its text without the volatile part, and its entity tag.
     fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
-        rendered_as(SiteSettings { indexable, ..process::defaults(&[]) }, None, path, total)
+        rendered_as(
+            SiteSettings {
+                indexable,
+                ..process::defaults(&[])
+            },
+            None,
+            path,
+            total,
+        )
     }
 
     fn rendered_as(
@@ -246,10 +310,30 @@ mod tests {
         let site = Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap();
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request).unwrap();
-        let listing = ListingPage { total: Some(total), settled: Some(total), ..ListingPage::default() };
-        let page = || CommentsPage::new(Context::new(&site, &address, None), record, &listing, None, None, false);
-        let stable = CommentsPage { is_whole: false, ..page() };
-        (page().render().unwrap(), stable.render().unwrap(), page().validator().unwrap())
+        let listing = ListingPage {
+            total: Some(total),
+            settled: Some(total),
+            ..ListingPage::default()
+        };
+        let page = || {
+            CommentsPage::new(
+                Context::new(&site, &address, None),
+                record,
+                &listing,
+                None,
+                None,
+                false,
+            )
+        };
+        let stable = CommentsPage {
+            is_whole: false,
+            ..page()
+        };
+        (
+            page().render().unwrap(),
+            stable.render().unwrap(),
+            page().validator().unwrap(),
+        )
     }
 
     #[test]
@@ -266,13 +350,22 @@ mod tests {
     #[test]
     fn an_archive_page_in_another_language_has_another_tag() {
         let tag = |interface_language, interface_by_filter| {
-            let settings = SiteSettings { interface_language, interface_by_filter, ..process::defaults(&[]) };
-            rendered_as(settings, None, "/product/p/comments/de?page=1", 60).2.unwrap()
+            let settings = SiteSettings {
+                interface_language,
+                interface_by_filter,
+                ..process::defaults(&[])
+            };
+            rendered_as(settings, None, "/product/p/comments/de?page=1", 60)
+                .2
+                .unwrap()
         };
         let english = tag(InterfaceLanguage::En, false);
         assert_eq!(english, tag(InterfaceLanguage::En, false));
         assert_ne!(english, tag(InterfaceLanguage::De, false));
-        assert_eq!(tag(InterfaceLanguage::En, true), tag(InterfaceLanguage::De, false));
+        assert_eq!(
+            tag(InterfaceLanguage::En, true),
+            tag(InterfaceLanguage::De, false)
+        );
     }
 
     #[test]
@@ -287,11 +380,28 @@ mod tests {
             language: None,
         };
         let tag = |details: Option<ProductDetails>| {
-            let (product, revision) = (ProductId::parse("p").unwrap(), Revision::after(None, Timestamp::MIN, 7));
-            let record = details.map(|details| ProductRecord { product, revision, details });
-            rendered_as(process::defaults(&[]), record.as_ref(), "/product/p/comments?page=1", 60).2.unwrap()
+            let (product, revision) = (
+                ProductId::parse("p").unwrap(),
+                Revision::after(None, Timestamp::MIN, 7),
+            );
+            let record = details.map(|details| ProductRecord {
+                product,
+                revision,
+                details,
+            });
+            rendered_as(
+                process::defaults(&[]),
+                record.as_ref(),
+                "/product/p/comments?page=1",
+                60,
+            )
+            .2
+            .unwrap()
         };
-        let french = ProductDetails { language: Language::parse("fr").ok(), ..details("A", "https://a") };
+        let french = ProductDetails {
+            language: Language::parse("fr").ok(),
+            ..details("A", "https://a")
+        };
         let all = [
             None,
             Some(details("A", "https://a")),
@@ -313,8 +423,15 @@ mod tests {
         assert_ne!(before.0, after.0);
         assert!(before.2.is_some());
         assert_eq!(before.2, after.2);
-        for other in ["/product/p/comments", "/product/p/comments?order=oldest&page=2"] {
-            assert_eq!(rendered(other, Indexable::Single, 60).2, None, "its tag covers the whole answer");
+        for other in [
+            "/product/p/comments",
+            "/product/p/comments?order=oldest&page=2",
+        ] {
+            assert_eq!(
+                rendered(other, Indexable::Single, 60).2,
+                None,
+                "its tag covers the whole answer"
+            );
         }
     }
 }

@@ -18,7 +18,10 @@ pub(super) struct Average {
 impl Average {
     /// The average of comment counts by rating; `None` without comments.
     pub(super) fn of(by_rating: RatingCounts) -> Option<Self> {
-        Some(Self { hundredths: by_rating.average_hundredths()?, total: by_rating.total() })
+        Some(Self {
+            hundredths: by_rating.average_hundredths()?,
+            total: by_rating.total(),
+        })
     }
 
     /// With two decimals, for programs: "4.27".
@@ -39,22 +42,33 @@ pub(super) fn stars(rating: Rating) -> String {
 }
 
 impl Interface {
-    /// A filter in words, such as "in English, rated 1, 2 or 5"; `None` for a filter that matches everything.
+    /// A filter in words, such as "in English, rated 1, 2 or 5"; `None` for a filter that matches
+    /// everything.
     pub(super) fn filter(&self, filter: &Filter) -> Option<String> {
-        let language = filter.language().map(|language| self.language_name(language));
+        let language = filter
+            .language()
+            .map(|language| self.language_name(language));
         let language = language.map(|language| self.with_one("in-language", "language", language));
-        let ratings = filter.ratings().map(|ratings| self.with_one("rated", "ratings", self.ratings(ratings)));
+        let ratings = filter
+            .ratings()
+            .map(|ratings| self.with_one("rated", "ratings", self.ratings(ratings)));
         Some(self.joined([language, ratings])).filter(|words| !words.is_empty())
     }
 
     pub(super) fn joined<const N: usize>(&self, texts: [Option<String>; N]) -> String {
-        texts.into_iter().flatten().collect::<Vec<_>>().join(&self.text("separator"))
+        texts
+            .into_iter()
+            .flatten()
+            .collect::<Vec<_>>()
+            .join(&self.text("separator"))
     }
 
     /// "1, 2 or 5".
     pub(super) fn ratings(&self, ratings: RatingSet) -> String {
         let numbers: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
-        let Some((last, others)) = numbers.split_last() else { return String::new() };
+        let Some((last, others)) = numbers.split_last() else {
+            return String::new();
+        };
         if others.is_empty() {
             return (*last).to_owned();
         }
@@ -69,11 +83,19 @@ impl Interface {
 
     /// "4.27".
     pub(super) fn average(&self, average: &Average) -> String {
-        self.with_one("average", "average", FluentValue::try_number(&average.decimal()))
+        self.with_one(
+            "average",
+            "average",
+            FluentValue::try_number(&average.decimal()),
+        )
     }
 
     /// "1 comment", "12,275 comments".
-    pub(super) fn counted(&self, id: &'static str, count: impl Into<FluentValue<'static>>) -> String {
+    pub(super) fn counted(
+        &self,
+        id: &'static str,
+        count: impl Into<FluentValue<'static>>,
+    ) -> String {
         self.with_one(id, "count", count)
     }
 
@@ -106,9 +128,13 @@ impl Interface {
     /// The day of an instant, `29 Feb 2024`, in UTC.
     pub(super) fn day(&self, instant: Timestamp) -> String {
         let text = instant.to_string();
-        let [year, month, day] = [0..4, 5..7, 8..10].map(|digits| text.get(digits).unwrap_or_default());
+        let [year, month, day] =
+            [0..4, 5..7, 8..10].map(|digits| text.get(digits).unwrap_or_default());
         let [month, day] = [month, day].map(FluentValue::try_number);
-        self.with("day", [("day", day), ("month", month), ("year", year.into())])
+        self.with(
+            "day",
+            [("day", day), ("month", month), ("year", year.into())],
+        )
     }
 
     /// The days from one instant to another, `1 May 2024 to 3 May 2024`; one day is named once.
@@ -119,8 +145,8 @@ impl Interface {
         }
     }
 
-    /// "English", "Portuguese (pt-BR)". A language without a name in the interface's language has its English one, or its
-    /// tag.
+    /// "English", "Portuguese (pt-BR)". A language without a name in the interface's language has
+    /// its English one, or its tag.
     pub(super) fn language_name(&self, language: &Language) -> String {
         let primary = language.as_str().split('-').next().unwrap_or_default();
         let name = self.find(&format!("language-{primary}"));
@@ -139,10 +165,23 @@ mod tests {
         for (language, ratings, english, japanese) in [
             ("~", "~", None, None),
             ("en", "~", Some("in English"), Some("英語")),
-            ("pt-BR", "5", Some("in Portuguese (pt-BR), rated 5"), Some("ポルトガル語 (pt-BR)、評価5")),
-            ("~", "1.2.5", Some("rated 1, 2 or 5"), Some("評価1、2または5")),
+            (
+                "pt-BR",
+                "5",
+                Some("in Portuguese (pt-BR), rated 5"),
+                Some("ポルトガル語 (pt-BR)、評価5"),
+            ),
+            (
+                "~",
+                "1.2.5",
+                Some("rated 1, 2 or 5"),
+                Some("評価1、2または5"),
+            ),
         ] {
-            let filter = Filter::new(Language::parse(language).ok(), RatingSet::parse(ratings).ok());
+            let filter = Filter::new(
+                Language::parse(language).ok(),
+                RatingSet::parse(ratings).ok(),
+            );
             let words = |language| texts.in_language(language).filter(&filter);
             assert_eq!(words(InterfaceLanguage::En).as_deref(), english);
             assert_eq!(words(InterfaceLanguage::Ja).as_deref(), japanese);
@@ -161,7 +200,13 @@ mod tests {
         ] {
             let language = Language::parse(tag).unwrap();
             let name = |interface| texts.in_language(interface).language_name(&language);
-            assert_eq!((name(InterfaceLanguage::En).as_str(), name(InterfaceLanguage::De).as_str()), (english, german));
+            assert_eq!(
+                (
+                    name(InterfaceLanguage::En).as_str(),
+                    name(InterfaceLanguage::De).as_str()
+                ),
+                (english, german)
+            );
         }
     }
 
@@ -170,12 +215,24 @@ mod tests {
         let texts = Texts::built_in();
         let t = texts.in_language(InterfaceLanguage::En);
         let at = |text: &str| Timestamp::parse(text).unwrap();
-        assert_eq!([0, 999, 1_000, 392_716].map(|number| t.number(number)), ["0", "999", "1,000", "392,716"]);
+        assert_eq!(
+            [0, 999, 1_000, 392_716].map(|number| t.number(number)),
+            ["0", "999", "1,000", "392,716"]
+        );
         assert_eq!(t.number(1_000_000_000_000), "1,000,000,000,000");
         assert_eq!(t.day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
         let days = |from: &str, to: &str| t.days(at(from), at(to));
-        assert_eq!(days("2016-12-05T00:07:59Z", "2016-12-06T00:00:00Z"), "5 Dec 2016 to 6 Dec 2016");
-        assert_eq!(days("2016-12-05T00:00:00Z", "2016-12-05T23:59:59Z"), "5 Dec 2016");
-        assert_eq!([1, 12_275].map(|total| t.counted("comments", total)), ["1 comment", "12,275 comments"]);
+        assert_eq!(
+            days("2016-12-05T00:07:59Z", "2016-12-06T00:00:00Z"),
+            "5 Dec 2016 to 6 Dec 2016"
+        );
+        assert_eq!(
+            days("2016-12-05T00:00:00Z", "2016-12-05T23:59:59Z"),
+            "5 Dec 2016"
+        );
+        assert_eq!(
+            [1, 12_275].map(|total| t.counted("comments", total)),
+            ["1 comment", "12,275 comments"]
+        );
     }
 }

@@ -1,11 +1,11 @@
 //! Bounds the memory that answers hold, from their making until their clients have taken them.
 //!
-//! **Invariant:** the sum of all answers larger than [`SMALL_BYTES`] is bounded. An answer without room is refused with
-//! 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory`). Smaller answers count as
-//! part of their connection.
+//! **Invariant:** the sum of all answers larger than [`SMALL_BYTES`] is bounded. An answer without
+//! room is refused with 503; no answer is cut (`answers_that_nobody_reads_hold_a_bounded_memory`).
+//! Smaller answers count as part of their connection.
 //!
-//! A page reserves room before it reads the table. Once made, it keeps room for its own size. It gives that back when the
-//! system has taken all of it.
+//! A page reserves room before it reads the table. Once made, it keeps room for its own size. It
+//! gives that back when the system has taken all of it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,8 +25,8 @@ use crate::error::ApiError;
 /// Answers larger than this need room in the memory for answers.
 const SMALL_BYTES: usize = 32 * 1024;
 
-/// The memory for one comment of the longest text while its page is made: 40 KB in the table's answer, 40 KB parsed,
-/// and 80 KB in the page, whose buffer doubles as it grows.
+/// The memory for one comment of the longest text while its page is made: 40 KB in the table's
+/// answer, 40 KB parsed, and 80 KB in the page, whose buffer doubles as it grows.
 const MAKING_COMMENT_BYTES: usize = 160 * 1024;
 
 /// The longest wait for room: a page is made in less, so a short peak is served and not refused.
@@ -41,15 +41,26 @@ pub(crate) struct AnswerMemory {
 
 impl AnswerMemory {
     pub(crate) fn new(bytes: usize, refused: Counter) -> Self {
-        Self { free: Arc::new(Semaphore::new(bytes)), bytes, refused }
+        Self {
+            free: Arc::new(Semaphore::new(bytes)),
+            bytes,
+            refused,
+        }
     }
 
-    /// Reserves room for a page of this many comments before they are read. The request's answer then owns the room.
+    /// Reserves room for a page of this many comments before they are read. The request's answer
+    /// then owns the room.
     ///
     /// # Errors
     /// [`ApiError::Overloaded`] without room.
-    pub(crate) async fn make_room(&self, request: &HttpRequest, comments: u16) -> Result<(), ApiError> {
-        let room = self.reserve(usize::from(comments) * MAKING_COMMENT_BYTES).await?;
+    pub(crate) async fn make_room(
+        &self,
+        request: &HttpRequest,
+        comments: u16,
+    ) -> Result<(), ApiError> {
+        let room = self
+            .reserve(usize::from(comments) * MAKING_COMMENT_BYTES)
+            .await?;
         request.extensions_mut().insert(room);
         Ok(())
     }
@@ -74,17 +85,22 @@ impl AnswerMemory {
 /// Room for an answer, a permit for each byte.
 type Room = OwnedSemaphorePermit;
 
-/// Keeps an answer's room until the answer is sent, or its connection has ended. Without `memory`, answers need no room.
+/// Keeps an answer's room until the answer is sent, or its connection has ended. Without `memory`,
+/// answers need no room.
 pub(crate) async fn hold(
     memory: Option<AnswerMemory>,
     request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let answer = next.call(request).await?;
-    let Some(memory) = memory else { return Ok(answer) };
+    let Some(memory) = memory else {
+        return Ok(answer);
+    };
     let reserved = answer.request().extensions_mut().remove::<Room>();
     let bytes = match answer.response().body().size() {
-        BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => usize::try_from(bytes).unwrap_or(usize::MAX),
+        BodySize::Sized(bytes) if bytes > SMALL_BYTES as u64 => {
+            usize::try_from(bytes).unwrap_or(usize::MAX)
+        }
         BodySize::None | BodySize::Sized(_) | BodySize::Stream => return Ok(answer),
     };
     let room = match reserved {
@@ -131,7 +147,10 @@ mod tests {
     #[tokio::test]
     async fn no_more_memory_is_reserved_than_there_is() {
         let memory = AnswerMemory::new(100, Counter::default());
-        let (mut first, second) = (memory.reserve(60).await.unwrap(), memory.reserve(40).await.unwrap());
+        let (mut first, second) = (
+            memory.reserve(60).await.unwrap(),
+            memory.reserve(40).await.unwrap(),
+        );
         assert!(memory.reserve(1).await.is_err());
         assert_eq!(memory.held(), 100);
         let waiting = tokio::spawn({
@@ -140,7 +159,10 @@ mod tests {
         });
         tokio::task::yield_now().await;
         drop(first.split(20));
-        assert!(waiting.await.unwrap(), "room that becomes free in time is used");
+        assert!(
+            waiting.await.unwrap(),
+            "room that becomes free in time is used"
+        );
         assert_eq!((first.num_permits(), memory.held()), (40, 80));
         drop((first, second));
         assert_eq!(memory.held(), 0);
@@ -150,14 +172,23 @@ mod tests {
     #[actix_web::test]
     async fn an_answer_needs_room_until_it_is_dropped() {
         let memory = |bytes| Some(AnswerMemory::new(bytes, Counter::default()));
-        for (memory, status) in [(memory(3 * SMALL_BYTES), 200), (memory(SMALL_BYTES), 503), (None, 200)] {
+        for (memory, status) in [
+            (memory(3 * SMALL_BYTES), 200),
+            (memory(SMALL_BYTES), 503),
+            (None, 200),
+        ] {
             let held = || memory.as_ref().map_or(0, AnswerMemory::held);
             let given = memory.clone();
             let app = App::new()
-                .wrap(from_fn(move |request, next| hold(given.clone(), request, next)))
-                .default_service(web::to(|| async { HttpResponse::Ok().body("x".repeat(2 * SMALL_BYTES)) }));
+                .wrap(from_fn(move |request, next| {
+                    hold(given.clone(), request, next)
+                }))
+                .default_service(web::to(|| async {
+                    HttpResponse::Ok().body("x".repeat(2 * SMALL_BYTES))
+                }));
             let service = test::init_service(app).await;
-            let answer = test::call_service(&service, test::TestRequest::default().to_request()).await;
+            let answer =
+                test::call_service(&service, test::TestRequest::default().to_request()).await;
             assert_eq!(answer.status().as_u16(), status);
             let is_held = memory.is_some() && status == 200;
             let body = answer.into_body().try_into_bytes().unwrap();

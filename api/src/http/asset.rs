@@ -13,21 +13,38 @@ pub(crate) struct Asset {
 }
 
 impl Asset {
-    pub(crate) fn new(media_type: &'static str, path: &'static str, content: impl Into<Bytes>) -> Self {
+    pub(crate) fn new(
+        media_type: &'static str,
+        path: &'static str,
+        content: impl Into<Bytes>,
+    ) -> Self {
         let content = content.into();
         let hash = Sha256::digest(&content);
-        let version: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
-        Self { media_type, path, content, version: format!("v={version}") }
+        let version: String = hash
+            .iter()
+            .take(4)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        Self {
+            media_type,
+            path,
+            content,
+            version: format!("v={version}"),
+        }
     }
 
     pub(crate) fn url(&self) -> String {
         format!("{}?{}", self.path, self.version)
     }
 
-    /// The answer that sends the file, for a request with this query. Under the query of another content it must not
-    /// stay in caches: another version of the service may run beside this one.
+    /// The answer that sends the file, for a request with this query. Under the query of another
+    /// content it must not stay in caches: another version of the service may run beside this one.
     pub(crate) fn answer(&self, query: &str) -> HttpResponse {
-        let caching = if query == self.version { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let caching = if query == self.version {
+            "public, max-age=31536000, immutable"
+        } else {
+            "no-cache"
+        };
         HttpResponse::Ok()
             .insert_header((header::CONTENT_TYPE, self.media_type))
             .insert_header((header::CACHE_CONTROL, caching))

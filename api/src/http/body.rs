@@ -5,12 +5,12 @@ use model::{AuthorId, CommentAttributes, CommentText};
 
 use crate::{error::ApiError, settings::ApiSettings};
 
-/// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic Multilingual Plane
-/// may be two escapes (`\ud83d\ude00`).
+/// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic
+/// Multilingual Plane may be two escapes (`\ud83d\ude00`).
 const CHAR_MAX_BYTES: usize = 12;
 
-/// Maximum size of the rest of a body: other fields, the fields' names, white space. A byte of an author's id may be
-/// written as an escape of six.
+/// Maximum size of the rest of a body: other fields, the fields' names, white space. A byte of an
+/// author's id may be written as an escape of six.
 const OVERHEAD_BYTES: usize = 4 * 1024 + CommentAttributes::MAX_BYTES + AuthorId::MAX_BYTES * 6;
 
 /// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.
@@ -27,12 +27,20 @@ pub(crate) async fn read(
     accepted: &'static [&'static str],
 ) -> Result<web::Bytes, ApiError> {
     check_media_type(request, accepted)?;
-    let announced = request.headers().get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    if announced.and_then(|length| length.parse::<usize>().ok()).is_some_and(|length| length > BODY_MAX_BYTES) {
+    let announced = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok());
+    if announced
+        .and_then(|length| length.parse::<usize>().ok())
+        .is_some_and(|length| length > BODY_MAX_BYTES)
+    {
         return Err(ApiError::BodyTooLarge);
     }
     let settings = request.app_data::<web::Data<ApiSettings>>();
-    let timeout = settings.ok_or_else(|| ApiError::internal("the service has no settings"))?.body_timeout;
+    let timeout = settings
+        .ok_or_else(|| ApiError::internal("the service has no settings"))?
+        .body_timeout;
     tokio::time::timeout(timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
         .await
         .map_err(|_| ApiError::BodyTooSlow)?
@@ -40,14 +48,23 @@ pub(crate) async fn read(
         .map_err(|error| ApiError::BrokenBody(error.to_string()))
 }
 
-fn check_media_type(request: &HttpRequest, accepted: &'static [&'static str]) -> Result<(), ApiError> {
+fn check_media_type(
+    request: &HttpRequest,
+    accepted: &'static [&'static str],
+) -> Result<(), ApiError> {
     let media_type = request.content_type();
     let plain = request
         .headers()
         .get(header::CONTENT_ENCODING)
         .is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    match accepted.iter().any(|accepted| accepted.eq_ignore_ascii_case(media_type)) && plain {
+    match accepted
+        .iter()
+        .any(|accepted| accepted.eq_ignore_ascii_case(media_type))
+        && plain
+    {
         true => Ok(()),
-        false => Err(ApiError::UnsupportedMediaType { accepted: accepted.first().copied().unwrap_or_default() }),
+        false => Err(ApiError::UnsupportedMediaType {
+            accepted: accepted.first().copied().unwrap_or_default(),
+        }),
     }
 }

@@ -1,9 +1,10 @@
-//! Caching rules for browsers and intermediate caches, and revalidation. An answer that is sent is compressed after that.
+//! Caching rules for browsers and intermediate caches, and revalidation. An answer that is sent is
+//! compressed after that.
 //!
-//! Every page and listing has an entity tag and a short age, because a deleted text must not live on. The tag covers the
-//! whole answer, unless the handler has set another one. Answers have no `Last-Modified`: a deletion changes a page but
-//! leaves no later date, so a cache that revalidates by date would keep its old copy. For the same reason nothing may be
-//! served stale.
+//! Every page and listing has an entity tag and a short age, because a deleted text must not live
+//! on. The tag covers the whole answer, unless the handler has set another one. Answers have no
+//! `Last-Modified`: a deletion changes a page but leaves no later date, so a cache that revalidates
+//! by date would keep its old copy. For the same reason nothing may be served stale.
 
 use actix_web::{
     Error, HttpMessage, HttpResponse,
@@ -26,24 +27,33 @@ pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, 
 /// The answer, which no cache may keep: a cache would keep it longer than a store is unavailable.
 pub(crate) fn uncached(mut answer: HttpResponse) -> HttpResponse {
     let (name, value) = NO_STORE;
-    answer.headers_mut().insert(name, HeaderValue::from_static(value));
+    answer
+        .headers_mut()
+        .insert(name, HeaderValue::from_static(value));
     answer
 }
 
-/// A redirect to the current place of something. The place will change, so caches must not keep the redirect.
+/// A redirect to the current place of something. The place will change, so caches must not keep the
+/// redirect.
 pub(crate) fn lead_to(location: &str) -> HttpResponse {
-    HttpResponse::Found().insert_header((header::LOCATION, location)).insert_header(NO_STORE).finish()
+    HttpResponse::Found()
+        .insert_header((header::LOCATION, location))
+        .insert_header(NO_STORE)
+        .finish()
 }
 
-/// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that already have the
-/// content (RFC 9110 section 13.1.2), and compresses what others get.
+/// Adds an entity tag and an age to answers with 200 that lack them. Answers 304 to clients that
+/// already have the content (RFC 9110 section 13.1.2), and compresses what others get.
 pub(crate) async fn serve(
     max_age_seconds: u32,
     request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let (known, coding) = (request.get_header::<IfNoneMatch>(), compression::wanted(&request));
+    let (known, coding) = (
+        request.get_header::<IfNoneMatch>(),
+        compression::wanted(&request),
+    );
     let audience = Audience::of_path(request.path());
     let (request, answer) = next.call(request).await?.into_parts();
     let (mut answer, body) = answer.into_parts();
@@ -52,16 +62,25 @@ pub(crate) async fn serve(
         // A streamed body. This service never sends one.
         Err(body) => return Ok(ServiceResponse::new(request, answer.set_body(body))),
     };
-    answer.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+    answer
+        .headers_mut()
+        .append(header::VARY, HeaderValue::from_static("accept-encoding"));
     if reads && answer.status() == StatusCode::OK {
         let headers = answer.headers_mut();
         if !headers.contains_key(header::ETAG) {
             headers.insert(header::ETAG, value(&weak_tag(&body)));
         }
         if !headers.contains_key(header::CACHE_CONTROL) {
-            headers.insert(header::CACHE_CONTROL, value(&cache_control(max_age_seconds)));
+            headers.insert(
+                header::CACHE_CONTROL,
+                value(&cache_control(max_age_seconds)),
+            );
         }
-        if known.is_some_and(|known| headers.get(header::ETAG).is_some_and(|tag| is_known(&known, tag))) {
+        if known.is_some_and(|known| {
+            headers
+                .get(header::ETAG)
+                .is_some_and(|tag| is_known(&known, tag))
+        }) {
             headers.remove(header::CONTENT_TYPE);
             *answer.status_mut() = StatusCode::NOT_MODIFIED;
             body = Bytes::new();
@@ -69,10 +88,14 @@ pub(crate) async fn serve(
     }
     let body = compression::compress(coding, &mut answer, body).await;
     let body = body.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
-    Ok(ServiceResponse::new(request, answer.set_body(BoxBody::new(body))))
+    Ok(ServiceResponse::new(
+        request,
+        answer.set_body(BoxBody::new(body)),
+    ))
 }
 
-/// `stale-if-error=0` is for CloudFront, which otherwise shows an old copy, with a deleted text, while the API fails.
+/// `stale-if-error=0` is for CloudFront, which otherwise shows an old copy, with a deleted text,
+/// while the API fails.
 fn cache_control(max_age_seconds: u32) -> String {
     match max_age_seconds {
         0 => "no-cache".to_owned(),
@@ -87,7 +110,13 @@ pub(crate) fn value(text: &str) -> HeaderValue {
 
 /// Whether the client has the content of this tag, by weak comparison (RFC 9110 section 8.8.3.2).
 fn is_known(known: &IfNoneMatch, tag: &HeaderValue) -> bool {
-    let Some(tag) = tag.to_str().ok().and_then(|tag| tag.parse::<EntityTag>().ok()) else { return false };
+    let Some(tag) = tag
+        .to_str()
+        .ok()
+        .and_then(|tag| tag.parse::<EntityTag>().ok())
+    else {
+        return false;
+    };
     match known {
         IfNoneMatch::Any => true,
         IfNoneMatch::Items(known) => known.iter().any(|known| known.weak_eq(&tag)),
@@ -103,7 +132,9 @@ mod tests {
     #[test]
     fn a_known_entity_tag_is_recognised() {
         let known = |sent: &str, tag: &str| {
-            let request = TestRequest::default().insert_header((header::IF_NONE_MATCH, sent)).to_request();
+            let request = TestRequest::default()
+                .insert_header((header::IF_NONE_MATCH, sent))
+                .to_request();
             let known = request.get_header::<IfNoneMatch>().unwrap();
             is_known(&known, &HeaderValue::from_str(tag).unwrap())
         };
@@ -114,7 +145,10 @@ mod tests {
 
     #[test]
     fn an_age_of_zero_makes_caches_ask_every_time() {
-        assert_eq!(cache_control(30), "public, max-age=30, must-revalidate, stale-if-error=0");
+        assert_eq!(
+            cache_control(30),
+            "public, max-age=30, must-revalidate, stale-if-error=0"
+        );
         assert_eq!(cache_control(0), "no-cache");
     }
 }

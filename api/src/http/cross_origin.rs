@@ -1,6 +1,7 @@
-//! Cross-origin access. Scripts of other sites may read the JSON API and the fragments of pages. These answers are public
-//! and depend on nothing that a browser adds. So `Access-Control-Allow-Origin` is `*` for all origins, and caches need
-//! not distinguish origins (Fetch, section 3.2). Scripts may not write, because a write token has no place in a page.
+//! Cross-origin access. Scripts of other sites may read the JSON API and the fragments of pages.
+//! These answers are public and depend on nothing that a browser adds. So
+//! `Access-Control-Allow-Origin` is `*` for all origins, and caches need not distinguish origins
+//! (Fetch, section 3.2). Scripts may not write, because a write token has no place in a page.
 //!
 //! This module answers a preflight before the load limit counts it, because it costs nothing.
 
@@ -24,13 +25,19 @@ const PREFLIGHT: [(HeaderName, &str); 4] = [
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
     // Browser monitoring adds `Traceparent` by itself; without it here, each such read would fail.
-    (header::ACCESS_CONTROL_ALLOW_HEADERS, "If-None-Match, Traceparent, X-Request-Id"),
+    (
+        header::ACCESS_CONTROL_ALLOW_HEADERS,
+        "If-None-Match, Traceparent, X-Request-Id",
+    ),
     // Two hours. No browser caches a preflight for longer.
     (header::ACCESS_CONTROL_MAX_AGE, "7200"),
 ];
 
 /// Lets scripts of any site read the answers of the JSON API and fragments, including errors.
-pub(crate) async fn admit(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+pub(crate) async fn admit(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let path = request.path();
     if !path.starts_with("/api/") && !path.starts_with("/fragment/") && path != "/openapi.json" {
         return next.call(request).await;
@@ -44,14 +51,20 @@ pub(crate) async fn admit(request: ServiceRequest, next: Next<BoxBody>) -> Resul
     }
     changed(next.call(request).await, |mut answer| {
         let headers = answer.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+        headers.insert(
+            header::ACCESS_CONTROL_ALLOW_ORIGIN,
+            HeaderValue::from_static("*"),
+        );
+        headers.insert(
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            HeaderValue::from_static(EXPOSED),
+        );
         answer
     })
 }
 
-/// Whether a browser asks if a script may send a request (Fetch, section 3.2.2). Any other `OPTIONS` is an unsupported
-/// method.
+/// Whether a browser asks if a script may send a request (Fetch, section 3.2.2). Any other
+/// `OPTIONS` is an unsupported method.
 fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::OPTIONS
         && headers.contains_key(header::ORIGIN)

@@ -24,7 +24,10 @@ pub(crate) struct WeakTagWriter(pub(crate) Sha256);
 impl WeakTagWriter {
     pub(crate) fn finish(self) -> String {
         let hash = self.0.finalize();
-        format!("W/\"{}\"", BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(&hash)))
+        format!(
+            "W/\"{}\"",
+            BASE64_URL_SAFE_NO_PAD.encode(hash.get(..TAG_BYTES).unwrap_or(&hash))
+        )
     }
 }
 

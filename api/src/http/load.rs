@@ -1,14 +1,18 @@
-//! Bounds the number of concurrent requests, and the time of each. A request that panics is an internal error.
+//! Bounds the number of concurrent requests, and the time of each. A request that panics is an
+//! internal error.
 //!
-//! **Invariant:** a request beyond that bound is answered 503 at once. No store is called, and its body is not read
-//! (`requests_beyond_the_limit_are_refused_at_once`). The memory of answers has another bound (`answer_memory`).
+//! **Invariant:** a request beyond that bound is answered 503 at once. No store is called, and its
+//! body is not read (`requests_beyond_the_limit_are_refused_at_once`). The memory of answers has
+//! another bound (`answer_memory`).
 //!
 //! **Invariant:** no request ends the task of its connection, so none is left without an answer
 //! (`a_panic_is_a_logged_500_for_programs_and_persons`).
 //!
-//! Each store call has a separate time limit. The one of a request bounds their sum and all other waiting.
+//! Each store call has a separate time limit. The one of a request bounds their sum and all other
+//! waiting.
 //!
-//! Health checks and metrics have a separate bound, so that they are answered when there are too many readers.
+//! Health checks and metrics have a separate bound, so that they are answered when there are too
+//! many readers.
 
 use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
@@ -37,7 +41,11 @@ pub(crate) struct Load {
 impl Load {
     pub(crate) fn new(max: usize, refused: Counter) -> Self {
         let max = max.min(Semaphore::MAX_PERMITS);
-        Self { free: Semaphore::new(max), max, refused }
+        Self {
+            free: Semaphore::new(max),
+            max,
+            refused,
+        }
     }
 
     pub(crate) fn under_way(&self) -> usize {
@@ -45,9 +53,9 @@ impl Load {
     }
 }
 
-/// Answers 503 when there are too many requests, or when this one takes longer than `timeout`. That drops its pending work:
-/// a write may or may not have happened. Answers 500 when a handler or a layer inside this one panics, which drops what the
-/// request held.
+/// Answers 503 when there are too many requests, or when this one takes longer than `timeout`. That
+/// drops its pending work: a write may or may not have happened. Answers 500 when a handler or a
+/// layer inside this one panics, which drops what the request held.
 pub(crate) async fn bound(
     load: Data<Load>,
     timeout: Duration,
@@ -60,19 +68,24 @@ pub(crate) async fn bound(
         load.refused.inc();
         return Ok(request.error_response(audience.error(ApiError::Overloaded)));
     };
-    // The shared state is unwind-safe: poisoned locks are taken over, and no other shared state changes in several steps.
+    // The shared state is unwind-safe: poisoned locks are taken over, and no other shared state
+    // changes in several steps.
     let answer = AssertUnwindSafe(async move { next.call(request).await }).catch_unwind();
     match tokio::time::timeout(timeout, answer).await {
         Ok(Ok(answer)) => answer,
         // The standard library has written the location to stderr.
-        Ok(Err(panic)) => Err(audience.error(ApiError::internal(format!("it panicked: {}", message(&*panic))))),
+        Ok(Err(panic)) => Err(audience.error(ApiError::internal(format!(
+            "it panicked: {}",
+            message(&*panic)
+        )))),
         Err(_) => Err(audience.error(ApiError::TimedOut)),
     }
 }
 
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("without a message")
 }
 
 #[cfg(test)]
@@ -100,7 +113,10 @@ mod tests {
     async fn a_panic_is_a_logged_500_for_programs_and_persons() {
         const HTML: &str = "text/html; charset=utf-8";
         static LOG: Mutex<Vec<u8>> = Mutex::new(Vec::new());
-        let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(|| LOG.make_writer()).finish();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(|| LOG.make_writer())
+            .finish();
         let _logging = tracing::subscriber::set_default(subscriber);
         let service = service().await;
         let app = init_service(service.app(|_, config| {
@@ -110,31 +126,64 @@ mod tests {
             ops::configure(config);
         }))
         .await;
-        for (path, media_type) in
-            [("/api/v1/fails", "application/problem+json"), ("/fails", HTML), ("/fragment/fails", HTML)]
-        {
-            let error = try_call_service(&app, TestRequest::with_uri(path).to_request()).await.err().unwrap();
+        for (path, media_type) in [
+            ("/api/v1/fails", "application/problem+json"),
+            ("/fails", HTML),
+            ("/fragment/fails", HTML),
+        ] {
+            let error = try_call_service(&app, TestRequest::with_uri(path).to_request())
+                .await
+                .err()
+                .unwrap();
             let answer = error.error_response();
             assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR, "{path}");
-            assert_eq!(answer.headers().get(header::CONTENT_TYPE).unwrap(), media_type);
-            assert_eq!(answer.headers().get(header::CACHE_CONTROL).unwrap(), "no-store");
-            assert!(answer.headers().contains_key("x-request-id"), "the layers around name it");
-            assert_eq!(answer.headers().contains_key("x-robots-tag"), path == "/fragment/fails");
+            assert_eq!(
+                answer.headers().get(header::CONTENT_TYPE).unwrap(),
+                media_type
+            );
+            assert_eq!(
+                answer.headers().get(header::CACHE_CONTROL).unwrap(),
+                "no-store"
+            );
+            assert!(
+                answer.headers().contains_key("x-request-id"),
+                "the layers around name it"
+            );
+            assert_eq!(
+                answer.headers().contains_key("x-robots-tag"),
+                path == "/fragment/fails"
+            );
             assert!(matches!(answer.body().size(), BodySize::Sized(1..)));
-            let body = String::from_utf8(answer.into_body().try_into_bytes().unwrap().to_vec()).unwrap();
+            let body =
+                String::from_utf8(answer.into_body().try_into_bytes().unwrap().to_vec()).unwrap();
             if path.starts_with("/api") {
-                assert_eq!(serde_json::from_str::<Value>(&body).unwrap()["type"], "urn:pagemark:problem:internal");
+                assert_eq!(
+                    serde_json::from_str::<Value>(&body).unwrap()["type"],
+                    "urn:pagemark:problem:internal"
+                );
             }
-            assert!(!body.contains("wrong about"), "the reason is for the log only: {body}");
+            assert!(
+                !body.contains("wrong about"),
+                "the reason is for the log only: {body}"
+            );
             assert_eq!(body.contains("<html"), path == "/fails", "{path}: {body}");
             assert_eq!(service.load.under_way(), 0, "its permit was not released");
         }
         let log = String::from_utf8(LOG.lock().unwrap().clone()).unwrap();
-        assert_eq!(log.matches("it panicked: this handler is wrong about something").count(), 3, "{log}");
-        let metrics = try_call_service(&app, TestRequest::with_uri("/metrics").to_request()).await.unwrap();
+        assert_eq!(
+            log.matches("it panicked: this handler is wrong about something")
+                .count(),
+            3,
+            "{log}"
+        );
+        let metrics = try_call_service(&app, TestRequest::with_uri("/metrics").to_request())
+            .await
+            .unwrap();
         let metrics = String::from_utf8(read_body(metrics).await.to_vec()).unwrap();
         for route in ["/api/v1/fails", "/fails", "/fragment/fails"] {
-            let counted = format!("pagemark_http_requests_total{{route=\"{route}\",method=\"GET\",status=\"500\"}} 1");
+            let counted = format!(
+                "pagemark_http_requests_total{{route=\"{route}\",method=\"GET\",status=\"500\"}} 1"
+            );
             assert!(metrics.contains(&counted), "{metrics}");
         }
     }

@@ -1,9 +1,11 @@
-//! What surrounds every request: the server, its connections, and the layers between a connection and a handler.
+//! What surrounds every request: the server, its connections, and the layers between a connection
+//! and a handler.
 //!
 //! - `server`: accepts connections. `connection`: reads requests and sends answers, within bounds.
 //! - The layers around all handlers: `base_path`, `cross_origin`, `load`, `answer_memory`.
 //!   [`crate::service`] lists them in order.
-//! - The layer around some resources: `caching`, with `compression`. `routing` registers such resources.
+//! - The layer around some resources: `caching`, with `compression`. `routing` registers such
+//!   resources.
 //! - For handlers: `path_and_query`, `body`, `entity_tag`, `asset`, `audience`.
 
 pub(crate) mod answer_memory;

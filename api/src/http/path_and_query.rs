@@ -1,15 +1,17 @@
 //! Paths and query strings: decoded exactly, or refused.
 //!
-//! The router decodes paths leniently: bytes that are not UTF-8 become replacement characters, which would name another
-//! product. So the router only chooses a route, and this module decodes the parts from the path as it was sent. The
-//! router never decodes `%2F`, so both see the same parts. [`with_whole_id`] comes before it.
+//! The router decodes paths leniently: bytes that are not UTF-8 become replacement characters,
+//! which would name another product. So the router only chooses a route, and this module decodes
+//! the parts from the path as it was sent. The router never decodes `%2F`, so both see the same
+//! parts. [`with_whole_id`] comes before it.
 
 use actix_web::HttpRequest;
 use percent_encoding::percent_decode_str;
 
 use crate::error::ApiError;
 
-/// Addresses whose id may have slashes: the part before the id, what may follow it, and how many parts a filter adds to that.
+/// Addresses whose id may have slashes: the part before the id, what may follow it, and how many
+/// parts a filter adds to that.
 const AROUND_IDS: [(&str, &[&str], usize); 4] = [
     ("/product/", &["comments", "feed"], 2),
     ("/fragment/product/", &["comments"], 2),
@@ -19,21 +21,33 @@ const AROUND_IDS: [(&str, &[&str], usize); 4] = [
 /// The path of a product's record has nothing behind the id.
 const RECORDS: &str = "/api/v1/products/";
 
-/// The path with every slash of its id as `%2F`; `None` if none stands there as it is. Many proxies decode paths.
+/// The path with every slash of its id as `%2F`; `None` if none stands there as it is. Many proxies
+/// decode paths.
 ///
 /// What follows an id is searched from the end, so the product `a/comments` is found too.
 pub(crate) fn with_whole_id(path: &str) -> Option<String> {
-    let (start, kinds, filters_max) = AROUND_IDS.into_iter().find(|(start, ..)| path.starts_with(start))?;
+    let (start, kinds, filters_max) = AROUND_IDS
+        .into_iter()
+        .find(|(start, ..)| path.starts_with(start))?;
     let parts: Vec<&str> = path.strip_prefix(start)?.split('/').collect();
     let is_end = |at: &usize| {
         let after = parts.get(at + 1..).unwrap_or_default();
-        let filters = after.iter().rposition(|part| !part.is_empty()).map_or(0, |last| last + 1);
+        let filters = after
+            .iter()
+            .rposition(|part| !part.is_empty())
+            .map_or(0, |last| last + 1);
         filters <= filters_max && after.iter().take(filters).all(|part| !part.is_empty())
     };
-    let end = parts.iter().rposition(|part| kinds.contains(part)).filter(is_end);
+    let end = parts
+        .iter()
+        .rposition(|part| kinds.contains(part))
+        .filter(is_end);
     let end = end.or_else(|| (start == RECORDS && !path.ends_with('/')).then_some(parts.len()))?;
     let (id, rest) = parts.split_at_checked(end)?;
-    let rest = rest.iter().map(|part| format!("/{part}")).collect::<String>();
+    let rest = rest
+        .iter()
+        .map(|part| format!("/{part}"))
+        .collect::<String>();
     (id.len() > 1).then(|| format!("{start}{}{rest}", id.join("%2F")))
 }
 
@@ -41,20 +55,33 @@ pub(crate) fn with_whole_id(path: &str) -> Option<String> {
 ///
 /// # Errors
 /// Names `field`, when the part is not percent-encoded UTF-8.
-pub(crate) fn path_part(request: &HttpRequest, index: usize, field: &'static str) -> Result<String, ApiError> {
-    let part = request.uri().path().split('/').nth(index).unwrap_or_default();
+pub(crate) fn path_part(
+    request: &HttpRequest,
+    index: usize,
+    field: &'static str,
+) -> Result<String, ApiError> {
+    let part = request
+        .uri()
+        .path()
+        .split('/')
+        .nth(index)
+        .unwrap_or_default();
     decode(part).ok_or_else(|| not_encoded(field))
 }
 
 /// Decodes only percent-encoded UTF-8: a `%` without two hex digits is refused.
 pub(crate) fn decode(encoded: &str) -> Option<String> {
     let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let escapes_are_whole = encoded.split('%').skip(1).all(|piece| piece.get(..2).is_some_and(is_hex));
+    let escapes_are_whole = encoded
+        .split('%')
+        .skip(1)
+        .all(|piece| piece.get(..2).is_some_and(is_hex));
     let decoded = escapes_are_whole.then(|| percent_decode_str(encoded).decode_utf8())?;
     Some(decoded.ok()?.into_owned())
 }
 
-/// A name and a value of an `application/x-www-form-urlencoded` text; `None` where they are not percent-encoded UTF-8.
+/// A name and a value of an `application/x-www-form-urlencoded` text; `None` where they are not
+/// percent-encoded UTF-8.
 #[derive(Debug)]
 pub(crate) struct Pair<'text> {
     pub(crate) name: Option<String>,
@@ -64,10 +91,16 @@ pub(crate) struct Pair<'text> {
 
 pub(crate) fn pairs(text: &str) -> impl Iterator<Item = Pair<'_>> {
     let decode = |encoded: &str| decode(&encoded.replace('+', " "));
-    text.split('&').filter(|pair| !pair.is_empty()).map(move |spelling| {
-        let (name, value) = spelling.split_once('=').unwrap_or((spelling, ""));
-        Pair { name: decode(name), value: decode(value), spelling }
-    })
+    text.split('&')
+        .filter(|pair| !pair.is_empty())
+        .map(move |spelling| {
+            let (name, value) = spelling.split_once('=').unwrap_or((spelling, ""));
+            Pair {
+                name: decode(name),
+                value: decode(value),
+                spelling,
+            }
+        })
 }
 
 pub(crate) fn not_encoded(field: &'static str) -> ApiError {
@@ -86,14 +119,32 @@ mod tests {
     fn the_slashes_of_ids_are_found() {
         for (path, whole) in [
             ("/product/a/b/comments", "/product/a%2Fb/comments"),
-            ("/product/a/b%2Fc//comments/en/1.5/", "/product/a%2Fb%2Fc%2F/comments/en/1.5/"),
-            ("/product/a/comments/comments", "/product/a%2Fcomments/comments"),
-            ("/product/a/comments/feed/en", "/product/a%2Fcomments/feed/en"),
-            ("/fragment/product/a/b/comments/~/5", "/fragment/product/a%2Fb/comments/~/5"),
-            ("/api/v1/products/a/b/comments", "/api/v1/products/a%2Fb/comments"),
+            (
+                "/product/a/b%2Fc//comments/en/1.5/",
+                "/product/a%2Fb%2Fc%2F/comments/en/1.5/",
+            ),
+            (
+                "/product/a/comments/comments",
+                "/product/a%2Fcomments/comments",
+            ),
+            (
+                "/product/a/comments/feed/en",
+                "/product/a%2Fcomments/feed/en",
+            ),
+            (
+                "/fragment/product/a/b/comments/~/5",
+                "/fragment/product/a%2Fb/comments/~/5",
+            ),
+            (
+                "/api/v1/products/a/b/comments",
+                "/api/v1/products/a%2Fb/comments",
+            ),
             ("/api/v1/products/a/b/stats", "/api/v1/products/a%2Fb/stats"),
             ("/api/v1/products/a/b", "/api/v1/products/a%2Fb"),
-            ("/api/v1/authors/a/b/comments", "/api/v1/authors/a%2Fb/comments"),
+            (
+                "/api/v1/authors/a/b/comments",
+                "/api/v1/authors/a%2Fb/comments",
+            ),
         ] {
             assert_eq!(with_whole_id(path).as_deref(), Some(whole), "{path}");
             assert_eq!(with_whole_id(whole), None, "{whole}");
@@ -117,11 +168,26 @@ mod tests {
 
     #[test]
     fn only_whole_percent_encoded_utf8_is_decoded() {
-        for (encoded, text) in [("a", "a"), ("a%2Fb%2fc", "a/b/c"), ("%25", "%"), ("%252F", "%2F"), ("%E2%98%95", "☕")]
-        {
+        for (encoded, text) in [
+            ("a", "a"),
+            ("a%2Fb%2fc", "a/b/c"),
+            ("%25", "%"),
+            ("%252F", "%2F"),
+            ("%E2%98%95", "☕"),
+        ] {
             assert_eq!(decode(encoded).as_deref(), Some(text));
         }
-        for broken in ["%", "%2", "%zz", "100%", "%F", "%FF", "%E2%98", "%C0%AF", "%ED%A0%80"] {
+        for broken in [
+            "%",
+            "%2",
+            "%zz",
+            "100%",
+            "%F",
+            "%FF",
+            "%E2%98",
+            "%C0%AF",
+            "%ED%A0%80",
+        ] {
             assert_eq!(decode(broken), None, "{broken}");
         }
     }

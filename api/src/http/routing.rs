@@ -18,10 +18,18 @@ pub(crate) fn cached(
     allow: &'static str,
     max_age_seconds: u32,
 ) -> Resource<
-    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse,
+        Error = Error,
+        InitError = (),
+    > + use<>,
 > {
     web::resource(path)
-        .wrap(from_fn(move |request, next| caching::serve(max_age_seconds, request, next)))
+        .wrap(from_fn(move |request, next| {
+            caching::serve(max_age_seconds, request, next)
+        }))
         .default_service(not_allowed(allow))
 }
 
@@ -42,8 +50,8 @@ pub(crate) async fn no_route(request: HttpRequest) -> Result<&'static str, Error
     Err(Audience::of_path(request.path()).error(ApiError::NoRoute))
 }
 
-/// The answer after a change. A layer that gives a request up, because it takes too long or panics, has only an error: its
-/// answer is made here.
+/// The answer after a change. A layer that gives a request up, because it takes too long or panics,
+/// has only an error: its answer is made here.
 pub(crate) fn changed(
     answer: Result<ServiceResponse, Error>,
     change: impl FnOnce(HttpResponse) -> HttpResponse,
@@ -53,6 +61,10 @@ pub(crate) fn changed(
             let (request, answer) = answer.into_parts();
             Ok(ServiceResponse::new(request, change(answer)))
         }
-        Err(error) => Err(InternalError::from_response("given up", change(HttpResponse::from_error(error))).into()),
+        Err(error) => Err(InternalError::from_response(
+            "given up",
+            change(HttpResponse::from_error(error)),
+        )
+        .into()),
     }
 }

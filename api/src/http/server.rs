@@ -5,13 +5,15 @@ use std::{io, net::TcpListener, num::NonZeroUsize, rc::Rc, sync::Arc, thread};
 use actix_service::IntoServiceFactory;
 use actix_web::{
     App, Error,
-    dev::{AppConfig, Server, ServiceFactory, ServiceRequest, ServiceResponse, fn_factory, fn_service},
+    dev::{
+        AppConfig, Server, ServiceFactory, ServiceRequest, ServiceResponse, fn_factory, fn_service,
+    },
 };
 
 use super::connection::{self, Bounds};
 
-/// Serves what `app` makes on each of `threads` threads. After a stop, requests under way may take `stop_grace_seconds` to
-/// finish.
+/// Serves what `app` makes on each of `threads` threads. After a stop, requests under way may take
+/// `stop_grace_seconds` to finish.
 ///
 /// # Errors
 /// The listener cannot be used.
@@ -23,7 +25,13 @@ pub(crate) fn serve<S>(
     app: impl Fn() -> App<S> + Clone + Send + 'static,
 ) -> io::Result<Server>
 where
-    S: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + 'static,
+    S: ServiceFactory<
+            ServiceRequest,
+            Config = (),
+            Response = ServiceResponse,
+            Error = Error,
+            InitError = (),
+        > + 'static,
 {
     let builder = Server::build()
         .workers(threads)
@@ -40,7 +48,8 @@ where
             async move {
                 let app = Rc::new(app.await?);
                 Ok::<_, ()>(fn_service(move |io| {
-                    let (bounds, app, stopping) = (Arc::clone(&bounds), Rc::clone(&app), stopping.clone());
+                    let (bounds, app, stopping) =
+                        (Arc::clone(&bounds), Rc::clone(&app), stopping.clone());
                     async move {
                         connection::serve(io, bounds, app, stopping.notified()).await;
                         Ok::<_, ()>(())

@@ -9,7 +9,10 @@ use super::{
     comment_body::{self, CommentBody},
     parameters::{AUTHOR_ID, AUTHORS_CURSOR, Given, Parsed, Request},
 };
-use crate::{error::ApiError, http::caching::NO_STORE, links, site::Site, store::StoreClients, tokens::CommentWriter};
+use crate::{
+    error::ApiError, http::caching::NO_STORE, links, site::Site, store::StoreClients,
+    tokens::CommentWriter,
+};
 
 pub(crate) struct AuthorRequest {
     author: AuthorId,
@@ -20,7 +23,11 @@ pub(crate) struct AuthorRequest {
 impl Request for AuthorRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let (author, page_size) = (given.in_path(&AUTHOR_ID)?, Request::read(given)?);
-        Ok(Self { author, page_size, after: given.get(&AUTHORS_CURSOR)? })
+        Ok(Self {
+            author,
+            page_size,
+            after: given.get(&AUTHORS_CURSOR)?,
+        })
     }
 }
 
@@ -53,8 +60,8 @@ fn example() -> serde_json::Value {
 
 /// All comments of an author, page by page.
 ///
-/// A page may be shorter than `page_size` although more follow: the end is where `next` is null. A comment that was
-/// posted in the last second may be missing.
+/// A page may be shorter than `page_size` although more follow: the end is where `next` is null. A
+/// comment that was posted in the last second may be missing.
 #[utoipa::path(
     get,
     path = "/api/v1/authors/{author_id}/comments",
@@ -65,17 +72,36 @@ fn example() -> serde_json::Value {
 )]
 pub(crate) async fn list_comments_of_author(
     _: CommentWriter,
-    Parsed(AuthorRequest { author, page_size, after }): Parsed<AuthorRequest>,
+    Parsed(AuthorRequest {
+        author,
+        page_size,
+        after,
+    }): Parsed<AuthorRequest>,
     stores: web::Data<StoreClients>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
-    let part = stores.comments_of_author(&author, after.as_ref(), page_size).await?;
+    let part = stores
+        .comments_of_author(&author, after.as_ref(), page_size)
+        .await?;
     let next = part.next.as_ref();
-    let path = format!("{}{}", site.public_url.base_path, links::api_author(&author));
+    let path = format!(
+        "{}{}",
+        site.public_url.base_path,
+        links::api_author(&author)
+    );
     let body = Body {
-        comments: part.rows.iter().filter_map(|comment| comment.as_ref().ok()).map(CommentBody::for_writer).collect(),
-        cursor: Next { next: next.map(ToString::to_string) },
-        links: Next { next: next.map(|id| format!("{path}?page_size={page_size}&cursor={id}")) },
+        comments: part
+            .rows
+            .iter()
+            .filter_map(|comment| comment.as_ref().ok())
+            .map(CommentBody::for_writer)
+            .collect(),
+        cursor: Next {
+            next: next.map(ToString::to_string),
+        },
+        links: Next {
+            next: next.map(|id| format!("{path}?page_size={page_size}&cursor={id}")),
+        },
     };
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(body))
 }

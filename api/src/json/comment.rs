@@ -25,7 +25,8 @@ use crate::{
 
 /// A comment, as it is now. With a token, also its author's id.
 ///
-/// One that is not published is shown only to a token with the scope `comments:moderate`; to others it does not exist.
+/// One that is not published is shown only to a token with the scope `comments:moderate`; to others
+/// it does not exist.
 #[utoipa::path(
     get,
     path = "/api/v1/comments/{id}",
@@ -45,22 +46,33 @@ pub(crate) async fn get_comment(
     Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let (is_writer, is_moderator) = (caller.may(Scope::WriteComments), caller.may(Scope::ModerateComments));
+    let (is_writer, is_moderator) = (
+        caller.may(Scope::WriteComments),
+        caller.may(Scope::ModerateComments),
+    );
     let comment = stores.comment_of_any_status(&id).await?;
     let is_shown = |comment: &Comment| is_moderator || comment.status.is_published();
     let comment = comment.filter(is_shown).ok_or(ApiError::NoSuchComment)?;
     let is_known = is_writer || is_moderator;
-    let body = if is_known { CommentBody::for_writer(&comment) } else { CommentBody::from(&comment) };
-    // The client may change next what it reads here, so no cache may answer. No shared cache may keep the author's id,
-    // and none at all what readers do not see.
+    let body = if is_known {
+        CommentBody::for_writer(&comment)
+    } else {
+        CommentBody::from(&comment)
+    };
+    // The client may change next what it reads here, so no cache may answer. No shared cache may
+    // keep the author's id, and none at all what readers do not see.
     let caching = match comment.status.is_published() {
         true if is_known => "private, no-cache",
         true => "no-cache",
         false => "no-store",
     };
     let mut answer = HttpResponse::Ok();
-    answer.insert_header((header::ETAG, strong_tag(comment.revision))).insert_header((header::CACHE_CONTROL, caching));
-    Ok(answer.append_header((header::VARY, "Authorization")).json(body))
+    answer
+        .insert_header((header::ETAG, strong_tag(comment.revision)))
+        .insert_header((header::CACHE_CONTROL, caching));
+    Ok(answer
+        .append_header((header::VARY, "Authorization"))
+        .json(body))
 }
 
 /// Which comment to write, and on which conditions.
@@ -68,8 +80,8 @@ type Target = (CommentId, Conditions);
 
 /// A change of a comment.
 ///
-/// Its status needs the scope `comments:moderate`, everything else `comments:write`. A published comment takes the place
-/// that its creation time gives it in every listing.
+/// Its status needs the scope `comments:moderate`, everything else `comments:write`. A published
+/// comment takes the place that its creation time gives it in every listing.
 #[utoipa::path(
     patch,
     path = "/api/v1/comments/{id}",
@@ -101,13 +113,25 @@ pub(crate) async fn change_comment(
     if patch.status.is_some() {
         caller.check(Scope::ModerateComments)?;
     }
-    if (CommentPatch { status: None, ..patch.clone() }) != CommentPatch::default() {
+    if (CommentPatch {
+        status: None,
+        ..patch.clone()
+    }) != CommentPatch::default()
+    {
         caller.check(Scope::WriteComments)?;
     }
-    let patched = stores.patch(&id, |comment| conditions.hold(Some(comment.revision)), &patch).await;
+    let patched = stores
+        .patch(
+            &id,
+            |comment| conditions.hold(Some(comment.revision)),
+            &patch,
+        )
+        .await;
     let comment = patched.map_err(|error| conditions.refused(error))?;
     let tag = (header::ETAG, strong_tag(comment.revision));
-    Ok(HttpResponse::Ok().insert_header(tag).json(CommentBody::for_writer(&comment)))
+    Ok(HttpResponse::Ok()
+        .insert_header(tag)
+        .json(CommentBody::for_writer(&comment)))
 }
 
 /// The end of a comment.
@@ -124,7 +148,9 @@ pub(crate) async fn delete_comment(
     Parsed((id, conditions)): Parsed<Target>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let deleted = stores.delete(&id, |comment| conditions.hold(Some(comment.revision))).await;
+    let deleted = stores
+        .delete(&id, |comment| conditions.hold(Some(comment.revision)))
+        .await;
     deleted.map_err(|error| conditions.refused(error))?;
     Ok(HttpResponse::NoContent().finish())
 }
@@ -144,7 +170,13 @@ impl Request for PositionRequest {
         if stable.is_some() {
             given.check_absent([ORDER.name], NUMBERING.name)?;
         }
-        Ok(Self { id, filter, page_size, order: order.unwrap_or_default(), is_stable: stable.is_some() })
+        Ok(Self {
+            id,
+            filter,
+            page_size,
+            order: order.unwrap_or_default(),
+            is_stable: stable.is_some(),
+        })
     }
 }
 
@@ -155,7 +187,8 @@ pub(crate) struct PositionBody {
     /// The page that shows the comment; null for the front page of stable numbering.
     #[schema(value_type = Option<u64>, minimum = 1, required)]
     page: Option<PageNumber>,
-    /// Its place in the whole listing, from 1. In stable numbering, the newest comment is the first too.
+    /// Its place in the whole listing, from 1. In stable numbering, the newest comment is the first
+    /// too.
     position: u64,
     /// How many comments the filter matches.
     total: u64,
@@ -173,18 +206,36 @@ pub(crate) async fn comment_position(
     Parsed(request): Parsed<PositionRequest>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let PositionRequest { id, filter, page_size, order, is_stable } = request;
+    let PositionRequest {
+        id,
+        filter,
+        page_size,
+        order,
+        is_stable,
+    } = request;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     if !filter.matches(&comment.placement()) {
         let (language, rating) = (comment.language.to_string(), comment.rating.get());
         return Err(ApiError::FilterDoesNotMatch { language, rating });
     }
-    let place = stores.position(&comment, &filter).await.ok_or(ApiError::IndexUnavailable)?;
+    let place = stores
+        .position(&comment, &filter)
+        .await
+        .ok_or(ApiError::IndexUnavailable)?;
     let Position { older, total, .. } = place;
-    let listing = ListingQuery { product: comment.product, filter, order, page_size };
+    let listing = ListingQuery {
+        product: comment.product,
+        filter,
+        order,
+        page_size,
+    };
     let position = match order {
         Order::Newest => total.saturating_sub(older),
         Order::Oldest => older + 1,
     };
-    Ok(HttpResponse::Ok().json(PositionBody { page: listing.number_of(is_stable, place), position, total }))
+    Ok(HttpResponse::Ok().json(PositionBody {
+        page: listing.number_of(is_stable, place),
+        position,
+        total,
+    }))
 }

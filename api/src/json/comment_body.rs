@@ -27,8 +27,8 @@ pub(crate) struct CommentBody<'comment> {
     /// What the site stores with it, to the letter. Everybody may read it.
     #[schema(value_type = Option<Object>, required)]
     attributes: Option<&'comment CommentAttributes>,
-    /// The author's id at the site. Only in answers to requests with a known token about this one comment or about this
-    /// author.
+    /// The author's id at the site. Only in answers to requests with a known token about this one
+    /// comment or about this author.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String)]
     author_id: Option<&'comment AuthorId>,
@@ -44,7 +44,10 @@ pub(crate) struct CommentBody<'comment> {
 impl<'comment> CommentBody<'comment> {
     /// The comment as a client with a write token sees it.
     pub(super) fn for_writer(comment: &'comment Comment) -> Self {
-        Self { author_id: comment.site.author_id.as_ref(), ..Self::from(comment) }
+        Self {
+            author_id: comment.site.author_id.as_ref(),
+            ..Self::from(comment)
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The fields of a comment that a client may set, in a new comment and in a change.
 
 use model::{
-    AuthorId, CommentAttributes, CommentId, CommentText, Language, ProductId, Rating, SiteData, Status, Timestamp,
+    AuthorId, CommentAttributes, CommentId, CommentText, Language, ProductId, Rating, SiteData,
+    Status, Timestamp,
 };
 use serde_json::{Value, json};
 use table::CommentPatch;
@@ -19,16 +20,25 @@ use super::{
 };
 use crate::error::ApiError;
 
-/// The fields of a comment that a client may set. No schema can express the limits of attributes, which are in bytes.
+/// The fields of a comment that a client may set. No schema can express the limits of attributes,
+/// which are in bytes.
 fn fields() -> ObjectBuilder {
     let line = schema::optional_line;
     let attributes = ObjectBuilder::new()
         .schema_type(SchemaType::from_iter([Type::Object, Type::Null]))
         .additional_properties(Some(AdditionalProperties::FreeForm(true)));
     object([
-        ("language", schema::language(), "The language it is written in: a BCP 47 tag"),
+        (
+            "language",
+            schema::language(),
+            "The language it is written in: a BCP 47 tag",
+        ),
         ("rating", schema::rating(), ""),
-        ("title", line(CommentText::TITLE_MAX_CHARS), "One line; without a visible character it is none"),
+        (
+            "title",
+            line(CommentText::TITLE_MAX_CHARS),
+            "One line; without a visible character it is none",
+        ),
         (
             "body",
             schema::body(),
@@ -65,7 +75,11 @@ impl PartialSchema for NewComment {
             "author": "Ada", "attributes": { "verified": true }, "author_id": "customer-4711",
         });
         let required = ["language", "rating", "body"];
-        required.into_iter().fold(fields(), ObjectBuilder::required).examples([example]).into()
+        required
+            .into_iter()
+            .fold(fields(), ObjectBuilder::required)
+            .examples([example])
+            .into()
     }
 }
 
@@ -80,7 +94,16 @@ pub(super) fn new_comment(
     created_at: Timestamp,
     fields: &Fields,
 ) -> Result<table::NewComment, ApiError> {
-    let CommentPatch { language, rating, title, body, author, attributes, author_id, status: _ } = change(fields)?;
+    let CommentPatch {
+        language,
+        rating,
+        title,
+        body,
+        author,
+        attributes,
+        author_id,
+        status: _,
+    } = change(fields)?;
     let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
     Ok(table::NewComment {
         // One instant for both makes cursors at the comment shorter.
@@ -90,8 +113,15 @@ pub(super) fn new_comment(
         rating: rating.ok_or_else(missing("rating"))?,
         created_at,
         status: None,
-        text: CommentText { title: title.flatten(), body: body.ok_or_else(missing("body"))?, author: author.flatten() },
-        site: SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() },
+        text: CommentText {
+            title: title.flatten(),
+            body: body.ok_or_else(missing("body"))?,
+            author: author.flatten(),
+        },
+        site: SiteData {
+            attributes: attributes.flatten(),
+            author_id: author_id.flatten(),
+        },
     })
 }
 
@@ -102,11 +132,15 @@ impl PartialSchema for CommentChange {
     fn schema() -> RefOr<Schema> {
         let description = "JSON Merge Patch (RFC 7396): fields that are left out stay, null removes an optional one. `attributes` is \
              replaced as a whole, and nothing in it is merged.";
-        let status = schema::one_of(Status::ALL.map(Status::as_str)).description(Some("Whether readers see it"));
+        let status = schema::one_of(Status::ALL.map(Status::as_str))
+            .description(Some("Whether readers see it"));
         fields()
             .property("status", status)
             .description(Some(description))
-            .examples([json!({ "rating": 4, "title": null }), json!({ "status": "hidden" })])
+            .examples([
+                json!({ "rating": 4, "title": null }),
+                json!({ "status": "hidden" }),
+            ])
             .into()
     }
 }
@@ -120,14 +154,35 @@ impl ToSchema for CommentChange {}
 pub(super) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
     let parse_author_id = |id: Option<String>| id.map(|id| AuthorId::parse(&id)).transpose();
     Ok(CommentPatch {
-        language: fields.text("language")?.map(|tag| Language::parse(&tag)).transpose()?,
+        language: fields
+            .text("language")?
+            .map(|tag| Language::parse(&tag))
+            .transpose()?,
         rating: fields.value("rating").map(parse_rating).transpose()?,
-        title: fields.text_or_null("title")?.map(CommentText::new_title).transpose()?,
-        body: fields.text("body")?.map(CommentText::new_body).transpose()?,
-        author: fields.text_or_null("author")?.map(CommentText::new_author).transpose()?,
-        attributes: fields.value(CommentAttributes::FIELD).map(parse_attributes).transpose()?,
-        author_id: fields.text_or_null(AuthorId::FIELD)?.map(parse_author_id).transpose()?,
-        status: fields.text("status")?.map(|status| Status::parse(&status)).transpose()?,
+        title: fields
+            .text_or_null("title")?
+            .map(CommentText::new_title)
+            .transpose()?,
+        body: fields
+            .text("body")?
+            .map(CommentText::new_body)
+            .transpose()?,
+        author: fields
+            .text_or_null("author")?
+            .map(CommentText::new_author)
+            .transpose()?,
+        attributes: fields
+            .value(CommentAttributes::FIELD)
+            .map(parse_attributes)
+            .transpose()?,
+        author_id: fields
+            .text_or_null(AuthorId::FIELD)?
+            .map(parse_author_id)
+            .transpose()?,
+        status: fields
+            .text("status")?
+            .map(|status| Status::parse(&status))
+            .transpose()?,
     })
 }
 
@@ -140,9 +195,18 @@ fn parse_attributes(json: &Value) -> Result<Option<CommentAttributes>, ApiError>
 
 fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
     // To JSON, 4 and 4.0 are the same number.
-    value.as_f64().and_then(|number| Rating::of_number(number).ok()).ok_or_else(|| {
-        ApiError::invalid("rating", format!("{} is not a rating: the number 1, 2, 3, 4 or 5", shown(value)))
-    })
+    value
+        .as_f64()
+        .and_then(|number| Rating::of_number(number).ok())
+        .ok_or_else(|| {
+            ApiError::invalid(
+                "rating",
+                format!(
+                    "{} is not a rating: the number 1, 2, 3, 4 or 5",
+                    shown(value)
+                ),
+            )
+        })
 }
 
 #[cfg(test)]
@@ -151,7 +215,11 @@ mod tests {
     use crate::{error::tests::refused_field, http::body::BODY_MAX_BYTES};
 
     fn content(json: &str) -> Result<table::NewComment, ApiError> {
-        new_comment(ProductId::parse("p").unwrap(), Timestamp::MIN, &Fields::parse::<NewComment>(json.as_bytes())?)
+        new_comment(
+            ProductId::parse("p").unwrap(),
+            Timestamp::MIN,
+            &Fields::parse::<NewComment>(json.as_bytes())?,
+        )
     }
 
     fn patch(json: &str) -> Result<CommentPatch, ApiError> {
@@ -163,16 +231,48 @@ mod tests {
         let long = |chars: usize| "x".repeat(chars);
         let blank = "\u{200b}\u{3164}\u{2800}\u{feff}";
         for (field, values) in [
-            ("rating", json!([0, 6, 4.5, "five", "5", true, null, [5], -1, 1e300])),
-            ("language", json!(["e", "en_US", "", "~", long(300), 7, null, {}])),
-            ("title", json!([long(CommentText::TITLE_MAX_CHARS + 1), "two\nlines", 1, { "a": 1 }])),
+            (
+                "rating",
+                json!([0, 6, 4.5, "five", "5", true, null, [5], -1, 1e300]),
+            ),
+            (
+                "language",
+                json!(["e", "en_US", "", "~", long(300), 7, null, {}]),
+            ),
+            (
+                "title",
+                json!([long(CommentText::TITLE_MAX_CHARS + 1), "two\nlines", 1, { "a": 1 }]),
+            ),
             (
                 "body",
-                json!(["", " \n\t ", blank, null, 5, "bell \u{7}", "nul \0", long(CommentText::BODY_MAX_CHARS + 1)]),
+                json!([
+                    "",
+                    " \n\t ",
+                    blank,
+                    null,
+                    5,
+                    "bell \u{7}",
+                    "nul \0",
+                    long(CommentText::BODY_MAX_CHARS + 1)
+                ]),
             ),
-            ("author", json!([long(CommentText::AUTHOR_MAX_CHARS + 1), "\u{1b}[31m", true, []])),
-            ("attributes", json!([[], "{}", true, 7, { "a": long(4_090) }])),
-            ("author_id", json!(["", " ", "..", "two\nlines", long(129), "é".repeat(65), 7])),
+            (
+                "author",
+                json!([
+                    long(CommentText::AUTHOR_MAX_CHARS + 1),
+                    "\u{1b}[31m",
+                    true,
+                    []
+                ]),
+            ),
+            (
+                "attributes",
+                json!([[], "{}", true, 7, { "a": long(4_090) }]),
+            ),
+            (
+                "author_id",
+                json!(["", " ", "..", "two\nlines", long(129), "é".repeat(65), 7]),
+            ),
             ("id", json!(["c1"])),
             ("product", json!(["q"])),
             ("created_at", json!(["2024-01-01T00:00:00Z"])),
@@ -190,7 +290,10 @@ mod tests {
         for missing in ["language", "rating", "body"] {
             let mut whole = json!({"language": "en", "rating": 5, "body": "b", "status": "hidden"});
             assert_eq!(refused_field(content(&whole.to_string())), "status");
-            whole.as_object_mut().unwrap().retain(|field, _| field != missing && field != "status");
+            whole
+                .as_object_mut()
+                .unwrap()
+                .retain(|field, _| field != missing && field != "status");
             assert_eq!(refused_field(content(&whole.to_string())), missing);
         }
         let long = format!(r#"{{"{}": 1}}"#, long(1_000));
@@ -201,11 +304,20 @@ mod tests {
     fn null_removes_a_title_but_no_rating() {
         assert_eq!(patch("{}").unwrap(), CommentPatch::default());
         let removed = patch(r#"{"title": null, "author": "A"}"#).unwrap();
-        assert_eq!((removed.title, removed.author), (Some(None), Some(Some("A".to_owned()))));
-        assert_eq!(patch(r#"{"status": "hidden"}"#).unwrap().status, Some(Status::Hidden));
+        assert_eq!(
+            (removed.title, removed.author),
+            (Some(None), Some(Some("A".to_owned())))
+        );
+        assert_eq!(
+            patch(r#"{"status": "hidden"}"#).unwrap().status,
+            Some(Status::Hidden)
+        );
         assert_eq!(refused_field(patch(r#"{"status": "shown"}"#)), "status");
         for field in ["language", "rating", "body", "status"] {
-            assert_eq!(refused_field(patch(&format!(r#"{{"{field}": null}}"#))), field);
+            assert_eq!(
+                refused_field(patch(&format!(r#"{{"{field}": null}}"#))),
+                field
+            );
         }
     }
 
@@ -215,21 +327,30 @@ mod tests {
             Err(ApiError::BrokenBody(problem)) => problem,
             other => panic!("{other:?}"),
         };
-        assert_eq!(problem("{\n\"rating\": }"), "expected value at line 2 column 11");
+        assert_eq!(
+            problem("{\n\"rating\": }"),
+            "expected value at line 2 column 11"
+        );
         assert!(problem("").contains("line 1"));
         assert!(problem(r#"{"rating": 1e400}"#).contains("out of range"));
         assert!(problem("[1]").contains("expected an object"));
         assert!(problem(r#"{"rating": 1, "rating": 2}"#).contains("twice"));
         assert!(problem(r#"{"body": "\ud800"}"#).contains("line 1"));
         assert!(problem(&"[".repeat(10_000)).contains("expected an object"));
-        assert!(problem(&format!("{{\"body\": {}", "[".repeat(10_000))).contains("recursion limit"));
+        assert!(
+            problem(&format!("{{\"body\": {}", "[".repeat(10_000))).contains("recursion limit")
+        );
     }
 
     /// All texts at their limits, each character in its longest encoding.
     #[test]
     fn the_longest_texts_in_the_longest_encodings_are_no_larger_than_a_body() {
         let escaped = |chars: usize| "\\ud83d\\ude00".repeat(chars);
-        let name = |name: &str| name.chars().map(|c| format!("\\u{:04x}", u32::from(c))).collect::<String>();
+        let name = |name: &str| {
+            name.chars()
+                .map(|c| format!("\\u{:04x}", u32::from(c)))
+                .collect::<String>()
+        };
         let language = format!("x{}", "-abcdefgh".repeat(Language::MAX_LEN / 9));
         let json = format!(
             r#"{{ "{}": "{}", "{}": 5.0e0, "{}": "{}", "{}": "{}", "{}": "{}", "{}": {}, "{}": "{}" }}"#,
@@ -243,13 +364,20 @@ mod tests {
             name("author"),
             escaped(CommentText::AUTHOR_MAX_CHARS),
             name("attributes"),
-            format_args!("{{\"a\":\"{}\"}}", "x".repeat(CommentAttributes::MAX_BYTES - 8)),
+            format_args!(
+                "{{\"a\":\"{}\"}}",
+                "x".repeat(CommentAttributes::MAX_BYTES - 8)
+            ),
             name("author_id"),
             "\\u0061".repeat(AuthorId::MAX_BYTES),
         );
         assert!(json.len() <= BODY_MAX_BYTES, "{} bytes", json.len());
         let content = content(&json).unwrap();
         assert_eq!(content.text.body, "😀".repeat(CommentText::BODY_MAX_CHARS));
-        assert!(json.len() > BODY_MAX_BYTES - 8 * 1024, "the limit is no larger than it has to be: {}", json.len());
+        assert!(
+            json.len() > BODY_MAX_BYTES - 8 * 1024,
+            "the limit is no larger than it has to be: {}",
+            json.len()
+        );
     }
 }

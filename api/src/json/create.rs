@@ -13,13 +13,16 @@ use super::{
     headers::IdempotencyKey,
     parameters::Parsed,
 };
-use crate::{error::ApiError, http::entity_tag::strong_tag, links, store::StoreClients, tokens::CommentWriter};
+use crate::{
+    error::ApiError, http::entity_tag::strong_tag, links, store::StoreClients,
+    tokens::CommentWriter,
+};
 
 /// A new comment.
 ///
-/// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time, whatever has happened to
-/// the comment since, and creates nothing. A key belongs to the token's name and the product: with a token of another
-/// name, or for another product, it is another key.
+/// Repeated with the same `Idempotency-Key` and the same body, it is answered as the first time,
+/// whatever has happened to the comment since, and creates nothing. A key belongs to the token's
+/// name and the product: with a token of another name, or for another product, it is another key.
 #[utoipa::path(
     post,
     path = "/api/v1/products/{product}/comments",
@@ -56,10 +59,15 @@ pub(crate) async fn create_comment(
     let fields = Fields::read::<NewComment>(&request, payload, &["application/json"]).await?;
     let new = new_comment(product, process::now(), &fields)?;
     let promise = |IdempotencyKey(key)| {
-        Ok::<_, ApiError>(Idempotency { client: writer.name.as_str().to_owned(), key, body_hash: body_hash(&new)? })
+        Ok::<_, ApiError>(Idempotency {
+            client: writer.name.as_str().to_owned(),
+            key,
+            body_hash: body_hash(&new)?,
+        })
     };
     let idempotency = key.map(promise).transpose()?;
-    let (Created::New(comment) | Created::Before(comment)) = stores.create(new, idempotency).await?;
+    let (Created::New(comment) | Created::Before(comment)) =
+        stores.create(new, idempotency).await?;
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
         .insert_header((header::ETAG, strong_tag(comment.revision)))
@@ -68,9 +76,20 @@ pub(crate) async fn create_comment(
 
 /// Identifies a request to create this content, however it is spelled.
 fn body_hash(new: &table::NewComment) -> Result<String, ApiError> {
-    let table::NewComment { product, language, rating, text, site: SiteData { attributes, author_id }, .. } = new;
+    let table::NewComment {
+        product,
+        language,
+        rating,
+        text,
+        site: SiteData {
+            attributes,
+            author_id,
+        },
+        ..
+    } = new;
     let fields = (product, language, rating, text);
-    // Without the site's data, the hash is that of earlier versions, whose records live on for a day.
+    // Without the site's data, the hash is that of earlier versions, whose records live on for a
+    // day.
     let request = match (attributes, author_id) {
         (None, None) => serde_json::to_vec(&fields),
         site => serde_json::to_vec(&(fields, site)),
@@ -87,15 +106,34 @@ mod tests {
     fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
         let hash_for = |product: &str, json: &str| {
             let fields = Fields::parse::<NewComment>(json.as_bytes()).unwrap();
-            body_hash(&new_comment(ProductId::parse(product).unwrap(), process::now(), &fields).unwrap()).unwrap()
+            body_hash(
+                &new_comment(ProductId::parse(product).unwrap(), process::now(), &fields).unwrap(),
+            )
+            .unwrap()
         };
         let hash = |json| hash_for("p", json);
-        let one = hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
-        assert_eq!(one, hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#));
+        let one =
+            hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
+        assert_eq!(
+            one,
+            hash(r#"{"body":"\u0062","rating":5,"language":"pt-BR"}"#)
+        );
         assert_ne!(one, hash(r#"{"body":"b","rating":4,"language":"pt-BR"}"#));
-        assert_ne!(one, hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#));
-        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","author_id":"7"}"#));
-        assert_ne!(one, hash(r#"{"body":"b","rating":5,"language":"pt-BR","attributes":{"a": 1}}"#));
-        assert_eq!(one, "PIYn9cu0fb81Uz4NKJ-G5wXLBgmRrgUB3wrABZ6gkHE", "records of earlier versions count");
+        assert_ne!(
+            one,
+            hash_for("q", r#"{"body":"b","rating":5,"language":"pt-BR"}"#)
+        );
+        assert_ne!(
+            one,
+            hash(r#"{"body":"b","rating":5,"language":"pt-BR","author_id":"7"}"#)
+        );
+        assert_ne!(
+            one,
+            hash(r#"{"body":"b","rating":5,"language":"pt-BR","attributes":{"a": 1}}"#)
+        );
+        assert_eq!(
+            one, "PIYn9cu0fb81Uz4NKJ-G5wXLBgmRrgUB3wrABZ6gkHE",
+            "records of earlier versions count"
+        );
     }
 }

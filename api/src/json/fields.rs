@@ -1,6 +1,7 @@
 //! Bodies of writes: JSON objects of which every field is checked, and none is ignored.
 //!
-//! The schema of a body names its fields: it describes them in the OpenAPI document, and no others are accepted.
+//! The schema of a body names its fields: it describes them in the OpenAPI document, and no others
+//! are accepted.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,14 +21,18 @@ use crate::{error::ApiError, http::body};
 
 /// An object with these fields, each with its description, and no others.
 pub(super) fn object<const N: usize>(fields: [(&str, ObjectBuilder, &str); N]) -> ObjectBuilder {
-    let empty = ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    fields.into_iter().fold(empty, |object, (name, field, description)| {
-        let description = Some(description).filter(|description| !description.is_empty());
-        object.property(name, field.description(description))
-    })
+    let empty =
+        ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
+    fields
+        .into_iter()
+        .fold(empty, |object, (name, field, description)| {
+            let description = Some(description).filter(|description| !description.is_empty());
+            object.property(name, field.description(description))
+        })
 }
 
-/// The fields of a body, with their values. The value of `attributes` is a text: its JSON as it was sent.
+/// The fields of a body, with their values. The value of `attributes` is a text: its JSON as it was
+/// sent.
 pub(super) struct Fields(BTreeMap<String, Value>);
 
 impl Fields {
@@ -46,12 +51,17 @@ impl Fields {
     /// The fields of a JSON object, none of them twice.
     pub(super) fn parse<Body: PartialSchema>(body: &[u8]) -> Result<Self, ApiError> {
         let mut json = serde_json::Deserializer::from_slice(body);
-        let fields = json.deserialize_map(FieldsVisitor).and_then(|fields| json.end().map(|()| fields));
+        let fields = json
+            .deserialize_map(FieldsVisitor)
+            .and_then(|fields| json.end().map(|()| fields));
         let fields = fields.map_err(|error| ApiError::BrokenBody(error.to_string()))?;
         let known = names(&Body::schema());
         match fields.keys().find(|name| !known.contains(name)) {
             Some(name) => {
-                let problem = format!("is not a field that can be set; there are {}", known.join(", "));
+                let problem = format!(
+                    "is not a field that can be set; there are {}",
+                    known.join(", ")
+                );
                 Err(ApiError::invalid(name.clone(), problem))
             }
             None => Ok(Self(fields)),
@@ -67,13 +77,22 @@ impl Fields {
         match self.value(field) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(Value::Null) => Err(ApiError::invalid(field, "is null, but it cannot be left out or removed")),
-            Some(other) => Err(ApiError::invalid(field, format!("must be a text, not {}", shown(other)))),
+            Some(Value::Null) => Err(ApiError::invalid(
+                field,
+                "is null, but it cannot be left out or removed",
+            )),
+            Some(other) => Err(ApiError::invalid(
+                field,
+                format!("must be a text, not {}", shown(other)),
+            )),
         }
     }
 
     /// A text that may be null: that is `Some(None)`.
-    pub(super) fn text_or_null(&self, field: &'static str) -> Result<Option<Option<String>>, ApiError> {
+    pub(super) fn text_or_null(
+        &self,
+        field: &'static str,
+    ) -> Result<Option<Option<String>>, ApiError> {
         match self.value(field) {
             Some(Value::Null) => Ok(Some(None)),
             _ => Ok(self.text(field)?.map(Some)),

@@ -30,7 +30,11 @@ pub(crate) static IDEMPOTENCY_KEY: Parameter<IdempotencyKey> = Parameter {
     name: "Idempotency-Key",
     description: "Names this comment among all that are created with the same token for the same product; it is kept \
                   for a day",
-    schema: || schema::text("^[!-~]+$").max_length(Some(IdempotencyKey::MAX_LEN)).into(),
+    schema: || {
+        schema::text("^[!-~]+$")
+            .max_length(Some(IdempotencyKey::MAX_LEN))
+            .into()
+    },
     example: || json!("6d1f0a52-1d5c-4f0f-9f3b-2b1f6c1c8a77"),
     parse: IdempotencyKey::parse,
 };
@@ -52,22 +56,34 @@ impl Revisions {
         }
     }
 
-    /// Reads the list of a header. A weak tag counts like the strong one: proxies that compress answers make our tags weak,
-    /// and a revision names one content.
+    /// Reads the list of a header. A weak tag counts like the strong one: proxies that compress
+    /// answers make our tags weak, and a revision names one content.
     fn parse(list: &str) -> Result<Self, InvalidInput> {
         if list.trim() == "*" {
             return Ok(Self::All);
         }
         let tags = entity_tags(list)
             .filter(|tags| !tags.is_empty())
-            .ok_or_else(|| InvalidInput::new(IF_MATCH.name, "must be * or entity tags: revisions in double quotes"))?;
-        Ok(Self::These(tags.into_iter().filter_map(|tag| Revision::parse(tag).ok()).collect()))
+            .ok_or_else(|| {
+                InvalidInput::new(
+                    IF_MATCH.name,
+                    "must be * or entity tags: revisions in double quotes",
+                )
+            })?;
+        Ok(Self::These(
+            tags.into_iter()
+                .filter_map(|tag| Revision::parse(tag).ok())
+                .collect(),
+        ))
     }
 
-    /// `None` without the header. It may occur several times: together they are one list (RFC 9110 section 5.3).
+    /// `None` without the header. It may occur several times: together they are one list (RFC 9110
+    /// section 5.3).
     fn read(given: &Given<'_>, header: &'static Parameter<Self>) -> Result<Option<Self>, ApiError> {
         let values = given.in_headers(header)?;
-        (!values.is_empty()).then(|| header.read(&values.join(","))).transpose()
+        (!values.is_empty())
+            .then(|| header.read(&values.join(",")))
+            .transpose()
     }
 }
 
@@ -81,22 +97,32 @@ pub(crate) struct Conditions {
 
 impl Request for Conditions {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let [if_match, if_none_match] = [&IF_MATCH, &IF_NONE_MATCH].map(|header| Revisions::read(given, header));
-        Ok(Self { if_match: if_match?, if_none_match: if_none_match? })
+        let [if_match, if_none_match] =
+            [&IF_MATCH, &IF_NONE_MATCH].map(|header| Revisions::read(given, header));
+        Ok(Self {
+            if_match: if_match?,
+            if_none_match: if_none_match?,
+        })
     }
 }
 
 impl Conditions {
     /// Whether they hold (RFC 9110 section 13.1): `current` is `None` when nothing is there.
     pub(crate) fn hold(&self, current: Option<Revision>) -> bool {
-        let matches = |revisions: &Revisions| current.is_some_and(|current| revisions.contains(current));
-        self.if_match.as_ref().is_none_or(matches) && !self.if_none_match.as_ref().is_some_and(matches)
+        let matches =
+            |revisions: &Revisions| current.is_some_and(|current| revisions.contains(current));
+        self.if_match.as_ref().is_none_or(matches)
+            && !self.if_none_match.as_ref().is_some_and(matches)
     }
 
-    /// The answer to a write of a comment that failed. `If-Match` is evaluated first (RFC 9110 section 13.2.2).
+    /// The answer to a write of a comment that failed. `If-Match` is evaluated first (RFC 9110
+    /// section 13.2.2).
     pub(crate) fn refused(&self, error: WriteError) -> ApiError {
         if let WriteError::RevisionMismatch { current } = error
-            && self.if_match.as_ref().is_none_or(|allowed| allowed.contains(current))
+            && self
+                .if_match
+                .as_ref()
+                .is_none_or(|allowed| allowed.contains(current))
         {
             return ApiError::RevisionExcluded { current };
         }
@@ -104,8 +130,8 @@ impl Conditions {
     }
 }
 
-/// The entity tags of a list, weak or strong; `None` for a header that is not such a list. Its elements
-/// may be empty (RFC 9110 sections 5.6.1.2 and 8.8.3).
+/// The entity tags of a list, weak or strong; `None` for a header that is not such a list. Its
+/// elements may be empty (RFC 9110 sections 5.6.1.2 and 8.8.3).
 fn entity_tags(mut list: &str) -> Option<Vec<&str>> {
     let mut tags = Vec::new();
     loop {
@@ -133,7 +159,10 @@ impl IdempotencyKey {
     const MAX_LEN: usize = 255;
 
     fn parse(key: &str) -> Result<Self, InvalidInput> {
-        if key.is_empty() || key.len() > Self::MAX_LEN || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        if key.is_empty()
+            || key.len() > Self::MAX_LEN
+            || !key.bytes().all(|byte| byte.is_ascii_graphic())
+        {
             let problem = format!("must be 1 to {} visible ASCII characters", Self::MAX_LEN);
             return Err(InvalidInput::new(IDEMPOTENCY_KEY.name, problem));
         }
@@ -163,11 +192,17 @@ mod tests {
 
     #[test]
     fn if_match_is_entity_tags_or_a_star() {
-        let read_all = |request: TestRequest| Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_match);
-        let read = |list: &str| read_all(TestRequest::patch().insert_header((header::IF_MATCH, list)));
+        let read_all = |request: TestRequest| {
+            Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_match)
+        };
+        let read =
+            |list: &str| read_all(TestRequest::patch().insert_header((header::IF_MATCH, list)));
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
-        let (one, none) = (Revisions::These(vec![revision]), Revisions::These(Vec::new()));
+        let (one, none) = (
+            Revisions::These(vec![revision]),
+            Revisions::These(Vec::new()),
+        );
         for (list, revisions) in [
             ("*", &Revisions::All),
             ("{}", &one),
@@ -178,27 +213,53 @@ mod tests {
             (", {},", &one),
             ("\"other\", W/{}", &one),
         ] {
-            assert_eq!(read(&list.replace("{}", &strong)).unwrap().as_ref(), Some(revisions), "{list}");
+            assert_eq!(
+                read(&list.replace("{}", &strong)).unwrap().as_ref(),
+                Some(revisions),
+                "{list}"
+            );
         }
         assert_eq!(read_all(TestRequest::patch()).unwrap(), None);
         let twice = TestRequest::patch().append_header((header::IF_MATCH, "\"a\""));
         let twice = twice.append_header((header::IF_MATCH, strong));
         assert_eq!(read_all(twice).unwrap(), Some(one));
-        for wrong in ["", ",", REVISION, "W/a", "\"a\" \"b\"", "\"a\", *", "*, \"a\"", "\"", "\"a", "\"a b\""] {
+        for wrong in [
+            "",
+            ",",
+            REVISION,
+            "W/a",
+            "\"a\" \"b\"",
+            "\"a\", *",
+            "*, \"a\"",
+            "\"",
+            "\"a",
+            "\"a b\"",
+        ] {
             assert_eq!(refused_field(read(wrong)), "If-Match", "{wrong}");
         }
     }
 
     #[test]
     fn if_none_match_excludes_revisions_by_weak_tags_too() {
-        let read_all =
-            |request: TestRequest| Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_none_match);
-        let read = |value: &str| read_all(TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)));
+        let read_all = |request: TestRequest| {
+            Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_none_match)
+        };
+        let read = |value: &str| {
+            read_all(TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)))
+        };
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
         assert_eq!(read_all(TestRequest::patch()).unwrap(), None);
-        for excluding in ["*", &strong, &format!("W/{strong}"), &format!("\"a\", {strong}")] {
-            assert!(read(excluding).unwrap().unwrap().contains(revision), "{excluding}");
+        for excluding in [
+            "*",
+            &strong,
+            &format!("W/{strong}"),
+            &format!("\"a\", {strong}"),
+        ] {
+            assert!(
+                read(excluding).unwrap().unwrap().contains(revision),
+                "{excluding}"
+            );
         }
         assert!(!read("\"other\"").unwrap().unwrap().contains(revision));
         assert_eq!(refused_field(read("a")), "If-None-Match");
@@ -209,7 +270,9 @@ mod tests {
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
         let hold = |name: &'static str, value: &str| {
-            let request = TestRequest::put().insert_header((name, value)).to_http_request();
+            let request = TestRequest::put()
+                .insert_header((name, value))
+                .to_http_request();
             let conditions = Conditions::read(&Given::of(&request)).unwrap();
             (conditions.hold(None), conditions.hold(Some(revision)))
         };
@@ -225,8 +288,13 @@ mod tests {
 
     #[test]
     fn a_wrong_idempotency_key_is_named() {
-        let request = TestRequest::post().insert_header((IDEMPOTENCY_KEY.name, "a b")).to_http_request();
-        assert_eq!(refused_field(Option::<IdempotencyKey>::read(&Given::of(&request))), "Idempotency-Key");
+        let request = TestRequest::post()
+            .insert_header((IDEMPOTENCY_KEY.name, "a b"))
+            .to_http_request();
+        assert_eq!(
+            refused_field(Option::<IdempotencyKey>::read(&Given::of(&request))),
+            "Idempotency-Key"
+        );
     }
 
     proptest! {

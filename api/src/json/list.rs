@@ -42,7 +42,11 @@ pub(crate) struct ListRequest {
 impl Request for ListRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let ((product, filter), page_size) = Request::read(given)?;
-        let (number, order, stable) = (given.get(&PAGE)?, given.get(&ORDER)?, given.get(&NUMBERING)?);
+        let (number, order, stable) = (
+            given.get(&PAGE)?,
+            given.get(&ORDER)?,
+            given.get(&NUMBERING)?,
+        );
         let (period, as_of, cursor) = (given.get(&DATE)?, given.get(&AS_OF)?, given.get(&CURSOR)?);
         let explains = given.get(&EXPLAIN)?.unwrap_or_default();
         if stable.is_some() {
@@ -54,33 +58,54 @@ impl Request for ListRequest {
         if cursor.is_some() {
             given.check_absent([PAGE.name, AS_OF.name], CURSOR.name)?;
         }
-        let query = ListingQuery { product, filter, order: order.unwrap_or_default(), page_size };
+        let query = ListingQuery {
+            product,
+            filter,
+            order: order.unwrap_or_default(),
+            page_size,
+        };
         let is_counted = stable.is_none() && cursor.is_none();
         let number = number.or(is_counted.then_some(PageNumber::FIRST));
-        Ok(Self { query, number, as_of, cursor, period, is_stable: stable.is_some(), explains })
+        Ok(Self {
+            query,
+            number,
+            as_of,
+            cursor,
+            period,
+            is_stable: stable.is_some(),
+            explains,
+        })
     }
 }
 
 impl ListRequest {
     fn urls<'asked>(&'asked self, base_path: &'asked str) -> ListingUrls<'asked> {
-        ListingUrls { listing: &self.query, as_of: self.as_of, is_stable: self.is_stable, base_path }
+        ListingUrls {
+            listing: &self.query,
+            as_of: self.as_of,
+            is_stable: self.is_stable,
+            base_path,
+        }
     }
 }
 
 /// One page of comments.
 ///
-/// By number, with totals; or by cursor, for walking from page to page. While the page index is away (`index` is
-/// `unavailable`), page 1 and cursors are answered without totals, and other pages with 503.
+/// By number, with totals; or by cursor, for walking from page to page. While the page index is
+/// away (`index` is `unavailable`), page 1 and cursors are answered without totals, and other pages
+/// with 503.
 ///
-/// The page index trails the comments, usually by a moment. Totals and page numbers are what it has; cursors do not need it.
-/// A page beyond its numbers is 503 (`not-yet-listed`) while there are comments newer, or older, than all that it has, and
-/// 404 otherwise.
+/// The page index trails the comments, usually by a moment. Totals and page numbers are what it
+/// has; cursors do not need it. A page beyond its numbers is 503 (`not-yet-listed`) while there are
+/// comments newer, or older, than all that it has, and 404 otherwise.
 ///
-/// The answer shows what its page numbers count, also while copies of comments are late. A place whose comment cannot be
-/// shown is left out, and then no cache may keep the answer; if all would be, it is 503 (`not-yet-listed`).
+/// The answer shows what its page numbers count, also while copies of comments are late. A place
+/// whose comment cannot be shown is left out, and then no cache may keep the answer; if all would
+/// be, it is 503 (`not-yet-listed`).
 ///
-/// With `date`, the answer leads to a page (302). With `numbering=stable`, comments of the last minute, and those of the next
-/// page to become full, are still on the front page, so its number leads there (302).
+/// With `date`, the answer leads to a page (302). With `numbering=stable`, comments of the last
+/// minute, and those of the next page to become full, are still on the front page, so its number
+/// leads there (302).
 #[utoipa::path(
     get,
     path = "/api/v1/products/{product}/comments",
@@ -113,7 +138,12 @@ pub(crate) async fn list_comments(
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
-    let ListRequest { query, is_stable, explains, .. } = &asked;
+    let ListRequest {
+        query,
+        is_stable,
+        explains,
+        ..
+    } = &asked;
     if let Some(period) = asked.period {
         let (position, _) = dates::place(&stores, query, period).await?;
         let number = query.number_of(*is_stable, position).map(PageNumber::get);
@@ -139,7 +169,8 @@ pub(crate) async fn list_comments(
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
     if listing.total.is_none() || listing.has_empty_places || *explains {
-        // Not cached: a cache would keep it longer than a store is unavailable or behind. An explanation is of one answer.
+        // Not cached: a cache would keep it longer than a store is unavailable or behind. An
+        // explanation is of one answer.
         answer.insert_header(caching::NO_STORE);
     }
     Ok(answer.json(body))
@@ -172,18 +203,20 @@ pub(crate) struct Body<'listing> {
     page: Option<PageNumber>,
     #[schema(value_type = u8, minimum = 1, maximum = 100)]
     page_size: PageSize,
-    /// How many comments the filter matches, as far as the page index has them; null while it is away. On an archive page
-    /// of stable numbering, how many of them are old enough for archive pages.
+    /// How many comments the filter matches, as far as the page index has them; null while it is
+    /// away. On an archive page of stable numbering, how many of them are old enough for archive
+    /// pages.
     #[schema(required)]
     total: Option<u64>,
-    /// How many pages have a number: those of `total`; in stable numbering, the full pages of comments that are old enough,
-    /// and the front page. Null while the page index is away.
+    /// How many pages have a number: those of `total`; in stable numbering, the full pages of
+    /// comments that are old enough, and the front page. Null while the page index is away.
     #[schema(required)]
     total_pages: Option<u64>,
-    /// The instant that page numbers refer to: comments dated later are not counted. Sent back, it keeps comments posted
-    /// later from shifting pages. A request may name it. Otherwise it is the creation time of the newest comment that
-    /// the page numbers count, or, when they count none, how far the page index has come. Null for a cursor and in stable
-    /// numbering, and while the page index is away unless the request has an instant.
+    /// The instant that page numbers refer to: comments dated later are not counted. Sent back, it
+    /// keeps comments posted later from shifting pages. A request may name it. Otherwise it is the
+    /// creation time of the newest comment that the page numbers count, or, when they count none,
+    /// how far the page index has come. Null for a cursor and in stable numbering, and while the
+    /// page index is away unless the request has an instant.
     #[schema(value_type = Option<String>, format = DateTime, required)]
     as_of: Option<Timestamp>,
     index: IndexAvailability,
@@ -215,8 +248,8 @@ struct FilterBody<'listing> {
     ratings: Option<Vec<Rating>>,
 }
 
-/// URLs of pages. They are of cursors while page numbers are unavailable; so is `next` on the last page that has a number,
-/// when more comments follow.
+/// URLs of pages. They are of cursors while page numbers are unavailable; so is `next` on the last
+/// page that has a number, when more comments follow.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Links {
     #[serde(rename = "self")]
@@ -233,21 +266,47 @@ pub(super) struct Links {
 impl Links {
     /// The links of the page of this number, where all pages have numbers.
     pub(super) fn of_pages(number: u64, total_pages: u64, url: impl Fn(u64) -> String) -> Self {
-        let place = Place::Counted { number, total_pages: Some(total_pages) };
-        let Neighbours { prev, next, last, .. } = place.neighbours().and_then(|number| number.map(&url));
-        Self { this: url(number), first: url(1), prev, next, last }
+        let place = Place::Counted {
+            number,
+            total_pages: Some(total_pages),
+        };
+        let Neighbours {
+            prev, next, last, ..
+        } = place.neighbours().and_then(|number| number.map(&url));
+        Self {
+            this: url(number),
+            first: url(1),
+            prev,
+            next,
+            last,
+        }
     }
 
     /// The header `Link`: these links without the page itself.
     pub(super) fn header(&self) -> String {
-        let Self { this: _, first, prev, next, last } = self;
-        let others =
-            [("first", Some(first)), ("prev", prev.as_ref()), ("next", next.as_ref()), ("last", last.as_ref())];
-        links::link_header(others.into_iter().filter_map(|(rel, target)| Some((rel, target?.clone()))))
+        let Self {
+            this: _,
+            first,
+            prev,
+            next,
+            last,
+        } = self;
+        let others = [
+            ("first", Some(first)),
+            ("prev", prev.as_ref()),
+            ("next", next.as_ref()),
+            ("last", last.as_ref()),
+        ];
+        links::link_header(
+            others
+                .into_iter()
+                .filter_map(|(rel, target)| Some((rel, target?.clone()))),
+        )
     }
 }
 
-/// Where the neighbouring pages start; they need no page numbers, and new comments do not shift them.
+/// Where the neighbouring pages start; they need no page numbers, and new comments do not shift
+/// them.
 #[derive(Debug, Serialize, ToSchema)]
 struct Cursors {
     #[schema(required)]
@@ -265,10 +324,20 @@ impl<'listing> Body<'listing> {
     ) -> Self {
         let (number, is_stable, parts) = (asked.number, asked.is_stable, asked.query.parts());
         let seal = |cursor: &Cursor| sealer.seal(&parts, cursor);
-        let cursor = Cursors { next: listing.next.as_ref().map(seal), prev: listing.prev.as_ref().map(seal) };
-        let ListingQuery { product, filter, order, page_size } = &asked.query;
+        let cursor = Cursors {
+            next: listing.next.as_ref().map(seal),
+            prev: listing.prev.as_ref().map(seal),
+        };
+        let ListingQuery {
+            product,
+            filter,
+            order,
+            page_size,
+        } = &asked.query;
         let total_pages = match is_stable {
-            true => listing.settled.map(|settled| StablePages::new(settled, *page_size).count()),
+            true => listing
+                .settled
+                .map(|settled| StablePages::new(settled, *page_size).count()),
             false => listing.total.map(|total| page_size.total_pages(total)),
         };
         let place = match asked.cursor {
@@ -276,13 +345,21 @@ impl<'listing> Body<'listing> {
             None => Place::numbered(number, is_stable, *page_size, listing),
         };
         let urls = asked.urls(base_path);
-        let Neighbours { prev, next, last, .. } = place.neighbours().and_then(|number| Some(urls.page(number)));
-        let by_cursor = |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
+        let Neighbours {
+            prev, next, last, ..
+        } = place
+            .neighbours()
+            .and_then(|number| Some(urls.page(number)));
+        let by_cursor =
+            |cursor: &Option<String>| cursor.as_deref().map(|cursor| urls.cursor(cursor));
         let links = Links {
-            this: by_cursor(&asked.cursor).unwrap_or_else(|| urls.page(number.map(PageNumber::get))),
+            this: by_cursor(&asked.cursor)
+                .unwrap_or_else(|| urls.page(number.map(PageNumber::get))),
             first: urls.page(if is_stable { None } else { Some(1) }),
             prev: prev.or_else(|| by_cursor(&cursor.prev)),
-            next: next.filter(|_| !listing.continues_by_cursor).or_else(|| by_cursor(&cursor.next)),
+            next: next
+                .filter(|_| !listing.continues_by_cursor)
+                .or_else(|| by_cursor(&cursor.next)),
             last: last.or_else(|| total_pages.map(|last| urls.page(Some(last)))),
         };
         Self {
@@ -297,7 +374,11 @@ impl<'listing> Body<'listing> {
             total: listing.total,
             total_pages,
             as_of: listing.as_of,
-            index: if listing.total.is_some() { IndexAvailability::Ready } else { IndexAvailability::Unavailable },
+            index: if listing.total.is_some() {
+                IndexAvailability::Ready
+            } else {
+                IndexAvailability::Unavailable
+            },
             comments: listing.comments.iter().map(CommentBody::from).collect(),
             links,
             cursor,

@@ -1,7 +1,8 @@
 //! The JSON API, under `/api/v1`.
 //!
-//! Each operation has a request type (`parameters::Request`), which reads the request and describes it for
-//! `/openapi.json`. The schema of a body names its fields (`fields`). A handler's name is the id of its operation there.
+//! Each operation has a request type (`parameters::Request`), which reads the request and describes
+//! it for `/openapi.json`. The schema of a body names its fields (`fields`). A handler's name is
+//! the id of its operation there.
 
 mod author;
 mod comment;
@@ -30,7 +31,9 @@ use crate::http::routing::{cached, get};
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
     let resource = |path, allow| cached(path, allow, max_age_seconds);
     config
-        .service(resource("/api/v1/products", "GET, HEAD").route(get().to(product_list::list_products)))
+        .service(
+            resource("/api/v1/products", "GET, HEAD").route(get().to(product_list::list_products)),
+        )
         .service(
             resource("/api/v1/products/{product}/comments", "GET, HEAD, POST")
                 .route(get().to(list::list_comments))
@@ -42,20 +45,31 @@ pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
                 .route(web::put().to(product::put_product))
                 .route(web::delete().to(product::delete_product)),
         )
-        .service(resource("/api/v1/products/{product}/stats", "GET, HEAD").route(get().to(stats::product_stats)))
-        .service(resource("/api/v1/stats", "GET, HEAD").route(get().to(summaries::stats_of_products)))
+        .service(
+            resource("/api/v1/products/{product}/stats", "GET, HEAD")
+                .route(get().to(stats::product_stats)),
+        )
+        .service(
+            resource("/api/v1/stats", "GET, HEAD").route(get().to(summaries::stats_of_products)),
+        )
         .service(
             resource("/api/v1/comments/{id}", "GET, HEAD, PATCH, DELETE")
                 .route(get().to(comment::get_comment))
                 .route(web::patch().to(comment::change_comment))
                 .route(web::delete().to(comment::delete_comment)),
         )
-        .service(resource("/api/v1/comments/{id}/position", "GET, HEAD").route(get().to(comment::comment_position)))
+        .service(
+            resource("/api/v1/comments/{id}/position", "GET, HEAD")
+                .route(get().to(comment::comment_position)),
+        )
         .service(
             resource("/api/v1/authors/{author_id}/comments", "GET, HEAD")
                 .route(get().to(author::list_comments_of_author)),
         )
-        .service(resource("/api/v1/moderation", "GET, HEAD").route(get().to(moderation::list_unpublished)))
+        .service(
+            resource("/api/v1/moderation", "GET, HEAD")
+                .route(get().to(moderation::list_unpublished)),
+        )
         .service(resource("/openapi.json", "GET, HEAD").route(get().to(openapi::description)));
 }
 

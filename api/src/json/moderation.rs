@@ -19,8 +19,8 @@ use crate::{
     tokens::Moderator,
 };
 
-/// Maximum number of queries for one page. Each reads a megabyte unless the list ends, so only malformed items need more
-/// than two.
+/// Maximum number of queries for one page. Each reads a megabyte unless the list ends, so only
+/// malformed items need more than two.
 const QUERIES_MAX: usize = 4;
 
 pub(crate) struct ModerationRequest {
@@ -32,7 +32,11 @@ pub(crate) struct ModerationRequest {
 impl Request for ModerationRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let status = given.get(&STATUS)?.unwrap_or(Status::Pending);
-        Ok(Self { status, page_size: Request::read(given)?, cursor: given.get(&MODERATION_CURSOR)? })
+        Ok(Self {
+            status,
+            page_size: Request::read(given)?,
+            cursor: given.get(&MODERATION_CURSOR)?,
+        })
     }
 }
 
@@ -50,8 +54,8 @@ fn example() -> serde_json::Value {
 
 /// The comments that readers do not see, oldest first.
 ///
-/// A comment that is published, hidden or deleted leaves its list a moment later, and moves no other. A cursor continues
-/// after its comment, wherever that comment is now.
+/// A comment that is published, hidden or deleted leaves its list a moment later, and moves no
+/// other. A cursor continues after its comment, wherever that comment is now.
 #[utoipa::path(
     get,
     path = "/api/v1/moderation",
@@ -62,16 +66,39 @@ fn example() -> serde_json::Value {
 )]
 pub(crate) async fn list_unpublished(
     _: Moderator,
-    Parsed(ModerationRequest { status, page_size, cursor }): Parsed<ModerationRequest>,
+    Parsed(ModerationRequest {
+        status,
+        page_size,
+        cursor,
+    }): Parsed<ModerationRequest>,
     stores: web::Data<StoreClients>,
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, ApiError> {
-    let list = [b"moderation".to_vec(), status.as_str().as_bytes().to_vec(), vec![page_size.get()]];
-    let after = cursor.map(|cursor| cursors.open(&list, &cursor)).transpose()?.map(|cursor| cursor.at);
+    let list = [
+        b"moderation".to_vec(),
+        status.as_str().as_bytes().to_vec(),
+        vec![page_size.get()],
+    ];
+    let after = cursor
+        .map(|cursor| cursors.open(&list, &cursor))
+        .transpose()?
+        .map(|cursor| cursor.at);
     let (comments, next) = page(&stores, status, page_size, after).await?;
-    let seal = |at| cursors.seal(&list, &Cursor { direction: Direction::Forward, at });
-    let body =
-        Body { comments: comments.iter().map(CommentBody::from).collect(), cursor: Next { next: next.map(seal) } };
+    let seal = |at| {
+        cursors.seal(
+            &list,
+            &Cursor {
+                direction: Direction::Forward,
+                at,
+            },
+        )
+    };
+    let body = Body {
+        comments: comments.iter().map(CommentBody::from).collect(),
+        cursor: Next {
+            next: next.map(seal),
+        },
+    };
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(body))
 }
 
@@ -88,7 +115,9 @@ async fn page(
     for _ in 0..QUERIES_MAX {
         // One more, which shows whether a page follows.
         let limit = u16::try_from(size + 1 - comments.len()).unwrap_or(u16::MAX);
-        let part = stores.moderation_part(status, after.as_ref(), from, limit).await?;
+        let part = stores
+            .moderation_part(status, after.as_ref(), from, limit)
+            .await?;
         comments.extend(part.rows.into_iter().flatten());
         from = part.next;
         if from.is_none() || comments.len() > size {

@@ -1,9 +1,10 @@
-//! `/openapi.json`: the description of the JSON API (OpenAPI 3.1), made from the handlers and the types of their
-//! answers.
+//! `/openapi.json`: the description of the JSON API (OpenAPI 3.1), made from the handlers and the
+//! types of their answers.
 //!
 //! **Invariant:** the description that is served is the committed one, `docs/openapi.json`
-//! (`the_description_is_the_committed_one`). It matches the service: every request that it allows is accepted, any
-//! other is refused, and every answer has a shape that it names (the module `described` of the package `tests`).
+//! (`the_description_is_the_committed_one`). It matches the service: every request that it allows
+//! is accepted, any other is refused, and every answer has a shape that it names (the module
+//! `described` of the package `tests`).
 
 use actix_web::{HttpResponse, http::header::ContentType, web};
 use utoipa::{
@@ -14,7 +15,10 @@ use utoipa::{
     },
 };
 
-use super::{author, comment, create, list, moderation, product, product_list, responses::Errors, stats, summaries};
+use super::{
+    author, comment, create, list, moderation, product, product_list, responses::Errors, stats,
+    summaries,
+};
 use crate::{
     error::{ApiError, Problem},
     ops::{health, scrape},
@@ -66,11 +70,15 @@ struct BearerTokens;
 impl Modify for BearerTokens {
     fn modify(&self, description: &mut Description) {
         let components = description.components.get_or_insert_default();
-        components.add_security_scheme("token", SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)));
+        components.add_security_scheme(
+            "token",
+            SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer)),
+        );
     }
 }
 
-/// The description for a site with this base path. It names the path, unless the site is at the root of its host.
+/// The description for a site with this base path. It names the path, unless the site is at the
+/// root of its host.
 fn text(base_path: &str) -> Result<String, serde_json::Error> {
     let mut description = ApiDescription::openapi();
     if !base_path.is_empty() {
@@ -81,7 +89,9 @@ fn text(base_path: &str) -> Result<String, serde_json::Error> {
 
 pub(crate) async fn description(site: web::Data<Site>) -> Result<HttpResponse, ApiError> {
     let text = text(&site.public_url.base_path).map_err(ApiError::internal)?;
-    Ok(HttpResponse::Ok().insert_header(ContentType::json()).body(text))
+    Ok(HttpResponse::Ok()
+        .insert_header(ContentType::json())
+        .body(text))
 }
 
 #[cfg(test)]
@@ -105,20 +115,39 @@ mod tests {
     #[test]
     fn every_parameter_and_every_answer_has_an_example() {
         let description: serde_json::Value = serde_json::from_str(&text("").unwrap()).unwrap();
-        let operations = description["paths"].as_object().unwrap().values().flat_map(|path| path.as_object().unwrap());
+        let operations = description["paths"]
+            .as_object()
+            .unwrap()
+            .values()
+            .flat_map(|path| path.as_object().unwrap());
         let mut looked_at = 0;
         for (method, operation) in operations {
             let id = format!("{method} {}", operation["operationId"]);
             for parameter in operation["parameters"].as_array().into_iter().flatten() {
-                assert!(!parameter["example"].is_null(), "{id}: {}", parameter["name"]);
+                assert!(
+                    !parameter["example"].is_null(),
+                    "{id}: {}",
+                    parameter["name"]
+                );
             }
-            let contents = operation["responses"].as_object().unwrap().values().map(|response| &response["content"]);
+            let contents = operation["responses"]
+                .as_object()
+                .unwrap()
+                .values()
+                .map(|response| &response["content"]);
             for content in contents.chain([&operation["requestBody"]["content"]]) {
-                let of_json = content.as_object().into_iter().flatten().filter(|(kind, _)| kind.ends_with("json"));
+                let of_json = content
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .filter(|(kind, _)| kind.ends_with("json"));
                 for schema in of_json.map(|(_, content)| &content["schema"]["$ref"]) {
                     let pointer = schema.as_str().unwrap().trim_start_matches('#');
                     let schema = description.pointer(pointer).unwrap();
-                    assert!(!(schema["example"].is_null() && schema["examples"].is_null()), "{id}: {pointer}");
+                    assert!(
+                        !(schema["example"].is_null() && schema["examples"].is_null()),
+                        "{id}: {pointer}"
+                    );
                     looked_at += 1;
                 }
             }

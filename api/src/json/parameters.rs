@@ -1,7 +1,8 @@
-//! The parameters of requests. Each is declared once: its name, how it is read, and how the OpenAPI document describes it.
+//! The parameters of requests. Each is declared once: its name, how it is read, and how the OpenAPI
+//! document describes it.
 //!
-//! A [`Request`] is the typed form of a request. What it asks for while it is read are its parameters: they are described,
-//! and no others are accepted.
+//! A [`Request`] is the typed form of a request. What it asks for while it is read are its
+//! parameters: they are described, and no others are accepted.
 
 use std::{
     cell::RefCell,
@@ -10,8 +11,8 @@ use std::{
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use model::{
-    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating,
-    RatingSet, Status, Timestamp,
+    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period,
+    ProductId, Rating, RatingSet, Status, Timestamp,
 };
 use serde_json::{Value, json};
 use utoipa::{
@@ -48,15 +49,20 @@ pub(crate) static PRODUCT: Parameter<ProductId> = Parameter {
     parse: ProductId::parse_stored,
 };
 
-/// Maximum number of products of one request: a page of products has fewer. One call of the page index answers them, so
-/// the number bounds how long the index works for one request.
+/// Maximum number of products of one request: a page of products has fewer. One call of the page
+/// index answers them, so the number bounds how long the index works for one request.
 pub(crate) const PRODUCTS_MAX: usize = 100;
 
 pub(crate) static PRODUCTS: Parameter<ProductId> = Parameter {
     description: "The id of a product, as in a path; repeated for each product, each once",
     schema: || {
-        let products = ArrayBuilder::new().items(schema::line(ProductId::MAX_CHARS)).unique_items(true);
-        products.min_items(Some(1)).max_items(Some(PRODUCTS_MAX)).into()
+        let products = ArrayBuilder::new()
+            .items(schema::line(ProductId::MAX_CHARS))
+            .unique_items(true);
+        products
+            .min_items(Some(1))
+            .max_items(Some(PRODUCTS_MAX))
+            .into()
     },
     example: || json!(["espresso-machine", "milk-jug"]),
     ..PRODUCT
@@ -108,8 +114,10 @@ pub(crate) static STATUS: Parameter<Status> = Parameter {
 };
 
 /// A cursor in the lists of moderators.
-pub(crate) static MODERATION_CURSOR: Parameter<String> =
-    Parameter { description: "The cursor `next` of an earlier answer for the same status and page size", ..CURSOR };
+pub(crate) static MODERATION_CURSOR: Parameter<String> = Parameter {
+    description: "The cursor `next` of an earlier answer for the same status and page size",
+    ..CURSOR
+};
 
 pub(crate) static PAGE: Parameter<PageNumber> = Parameter {
     name: "page",
@@ -134,7 +142,9 @@ pub(crate) static PAGE_SIZE: Parameter<PageSize> = Parameter {
     description: "How many comments, or products, a page has",
     schema: || {
         let default = PageSize::default().get().into();
-        schema::number(1, PageSize::MAX.get().into()).default(Some(default)).into()
+        schema::number(1, PageSize::MAX.get().into())
+            .default(Some(default))
+            .into()
     },
     example: || json!(20),
     parse: PageSize::parse,
@@ -143,7 +153,11 @@ pub(crate) static PAGE_SIZE: Parameter<PageSize> = Parameter {
 pub(crate) static ORDER: Parameter<Order> = Parameter {
     name: "order",
     description: "Newest or oldest first",
-    schema: || schema::one_of(["newest", "oldest"]).default(Some("newest".into())).into(),
+    schema: || {
+        schema::one_of(["newest", "oldest"])
+            .default(Some("newest".into()))
+            .into()
+    },
     example: || json!("newest"),
     parse: Order::parse,
 };
@@ -186,7 +200,11 @@ pub(crate) static EXPLAIN: Parameter<bool> = Parameter {
     name: "explain",
     description: "`true`: the answer says what it asked of the stores: the filter key, the start key, the number of \
                   calls, and the read units. Such an answer is not cached",
-    schema: || schema::of_type(Type::Boolean).default(Some(false.into())).into(),
+    schema: || {
+        schema::of_type(Type::Boolean)
+            .default(Some(false.into()))
+            .into()
+    },
     example: || json!(true),
     parse: true_or_false,
 };
@@ -196,7 +214,11 @@ pub(crate) static CURSOR: Parameter<String> = Parameter {
     name: "cursor",
     description: "A cursor of an earlier answer for the same product, language, ratings, order and page size; not \
                   together with `page` or `as_of`",
-    schema: || schema::text("^[A-Za-z0-9_-]+$").max_length(Some(SEALED_MAX_LEN)).into(),
+    schema: || {
+        schema::text("^[A-Za-z0-9_-]+$")
+            .max_length(Some(SEALED_MAX_LEN))
+            .into()
+    },
     example: || json!("LWH1nTgQm0q2b5yXoS3cVQe7dJk9uPzR4tA6wGhYB8sC"),
     parse: |text| Ok(text.to_owned()),
 };
@@ -204,22 +226,29 @@ pub(crate) static CURSOR: Parameter<String> = Parameter {
 pub(crate) static AUTHORS_CURSOR: Parameter<CommentId> = Parameter {
     name: CURSOR.name,
     description: "The cursor of an earlier answer for the same author",
-    parse: |id| CommentId::parse(id).map_err(|_| InvalidInput::new(CURSOR.name, "is of no earlier answer")),
+    parse: |id| {
+        CommentId::parse(id).map_err(|_| InvalidInput::new(CURSOR.name, "is of no earlier answer"))
+    },
     ..COMMENT_ID
 };
 
 fn unpublished(text: &str) -> Result<Status, InvalidInput> {
-    let status = Status::parse(text).ok().filter(|status| !status.is_published());
+    let status = Status::parse(text)
+        .ok()
+        .filter(|status| !status.is_published());
     status.ok_or_else(|| InvalidInput::new(STATUS.name, "must be pending or hidden"))
 }
 
 fn stable(text: &str) -> Result<(), InvalidInput> {
     let is_stable = text == links::STABLE;
-    is_stable.then_some(()).ok_or_else(|| InvalidInput::new(NUMBERING.name, "is not stable, its only value"))
+    is_stable
+        .then_some(())
+        .ok_or_else(|| InvalidInput::new(NUMBERING.name, "is not stable, its only value"))
 }
 
 fn true_or_false(text: &str) -> Result<bool, InvalidInput> {
-    text.parse().map_err(|_| InvalidInput::new(EXPLAIN.name, "is not true or false"))
+    text.parse()
+        .map_err(|_| InvalidInput::new(EXPLAIN.name, "is not true or false"))
 }
 
 impl<T> Parameter<T> {
@@ -231,7 +260,11 @@ impl<T> Parameter<T> {
 
     fn describe(&self, place: ParameterIn) -> Description {
         let is_required = place == ParameterIn::Path || self.name == PRODUCTS.name;
-        let required = if is_required { Required::True } else { Required::False };
+        let required = if is_required {
+            Required::True
+        } else {
+            Required::False
+        };
         ParameterBuilder::new()
             .name(self.name)
             .parameter_in(place)
@@ -245,7 +278,8 @@ impl<T> Parameter<T> {
 
 /// What a handler takes of a request, without its body.
 pub(crate) trait Request: Sized {
-    /// Asks for every parameter, in the order of the OpenAPI document, before it judges any beside another.
+    /// Asks for every parameter, in the order of the OpenAPI document, before it judges any beside
+    /// another.
     ///
     /// # Errors
     /// Names the first parameter that breaks a rule.
@@ -312,8 +346,12 @@ impl<R: Request> FromRequest for Parsed<R> {
 
 impl<R: Request> IntoParams for Parsed<R> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Description> {
-        let given =
-            Given { request: None, query: Vec::new(), known: RefCell::default(), described: RefCell::default() };
+        let given = Given {
+            request: None,
+            query: Vec::new(),
+            known: RefCell::default(),
+            described: RefCell::default(),
+        };
         // It need not be a good request: it is only read for what it is asked.
         R::read(&given).ok();
         given.described.into_inner()
@@ -325,7 +363,8 @@ const ID_IN_PATH: usize = 4;
 
 /// What a client gives with its request.
 pub(crate) struct Given<'request> {
-    /// `None` while a request is described: then each parameter of the path is its example, and there are no others.
+    /// `None` while a request is described: then each parameter of the path is its example, and
+    /// there are no others.
     request: Option<&'request HttpRequest>,
     query: Vec<Pair<'request>>,
     /// The parameters of the query that were asked for.
@@ -337,7 +376,12 @@ pub(crate) struct Given<'request> {
 impl<'request> Given<'request> {
     pub(crate) fn of(request: &'request HttpRequest) -> Self {
         let query = pairs(request.query_string()).collect();
-        Self { request: Some(request), query, known: RefCell::default(), described: RefCell::default() }
+        Self {
+            request: Some(request),
+            query,
+            known: RefCell::default(),
+            described: RefCell::default(),
+        }
     }
 
     fn note<T>(&self, parameter: &Parameter<T>, place: ParameterIn) {
@@ -352,7 +396,10 @@ impl<'request> Given<'request> {
         self.note(parameter, ParameterIn::Path);
         let text = match self.request {
             Some(request) => path_part(request, ID_IN_PATH, parameter.name)?,
-            None => (parameter.example)().as_str().unwrap_or_default().to_owned(),
+            None => (parameter.example)()
+                .as_str()
+                .unwrap_or_default()
+                .to_owned(),
         };
         parameter.read(&text)
     }
@@ -360,20 +407,36 @@ impl<'request> Given<'request> {
     /// The values of a header, which may occur several times.
     pub(crate) fn in_headers<T>(&self, parameter: &Parameter<T>) -> Result<Vec<&str>, ApiError> {
         self.note(parameter, ParameterIn::Header);
-        let values = self.request.into_iter().flat_map(|request| request.headers().get_all(parameter.name));
+        let values = self
+            .request
+            .into_iter()
+            .flat_map(|request| request.headers().get_all(parameter.name));
         let values = values.map(|value| value.to_str()).collect::<Result<_, _>>();
-        values.map_err(|_| ApiError::invalid(parameter.name, "holds characters that are not visible ASCII"))
+        values.map_err(|_| {
+            ApiError::invalid(
+                parameter.name,
+                "holds characters that are not visible ASCII",
+            )
+        })
     }
 
     fn values(&self, name: &str) -> impl Iterator<Item = &Pair<'request>> {
-        self.query.iter().filter(move |pair| pair.name.as_deref() == Some(name))
+        self.query
+            .iter()
+            .filter(move |pair| pair.name.as_deref() == Some(name))
     }
 
     /// The values of a parameter that may be repeated.
     pub(crate) fn all<T>(&self, parameter: &Parameter<T>) -> Result<Vec<T>, ApiError> {
         self.note(parameter, ParameterIn::Query);
-        let text = |pair: &Pair<'_>| pair.value.clone().ok_or_else(|| not_encoded(parameter.name));
-        self.values(parameter.name).map(|pair| parameter.read(&text(pair)?)).collect()
+        let text = |pair: &Pair<'_>| {
+            pair.value
+                .clone()
+                .ok_or_else(|| not_encoded(parameter.name))
+        };
+        self.values(parameter.name)
+            .map(|pair| parameter.read(&text(pair)?))
+            .collect()
     }
 
     pub(crate) fn get<T>(&self, parameter: &Parameter<T>) -> Result<Option<T>, ApiError> {
@@ -391,8 +454,14 @@ impl<'request> Given<'request> {
         names: [&'static str; N],
         beside: &'static str,
     ) -> Result<(), ApiError> {
-        match names.into_iter().find(|name| self.values(name).next().is_some()) {
-            Some(given) => Err(ApiError::invalid(given, format!("cannot be combined with {beside}"))),
+        match names
+            .into_iter()
+            .find(|name| self.values(name).next().is_some())
+        {
+            Some(given) => Err(ApiError::invalid(
+                given,
+                format!("cannot be combined with {beside}"),
+            )),
             None => Ok(()),
         }
     }
@@ -403,10 +472,17 @@ impl<'request> Given<'request> {
         let known = self.known.borrow();
         for Pair { name, .. } in &self.query {
             let Some(name) = name else {
-                return Err(ApiError::invalid("query", "holds a parameter whose name is not percent-encoded UTF-8"));
+                return Err(ApiError::invalid(
+                    "query",
+                    "holds a parameter whose name is not percent-encoded UTF-8",
+                ));
             };
             if !known.contains(&name.as_str()) {
-                let there_are = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                let there_are = if known.is_empty() {
+                    "none".to_owned()
+                } else {
+                    known.join(", ")
+                };
                 let problem = format!("is not a parameter here; there are {there_are}");
                 return Err(ApiError::invalid(name.clone(), problem));
             }
@@ -425,7 +501,9 @@ pub(super) mod tests {
     /// The request with this target, as its handler gets it.
     pub(crate) fn read_at<R: Request>(target: &str) -> Result<R, ApiError> {
         let request = TestRequest::with_uri(target).to_http_request();
-        Parsed::from_request(&request, &mut Payload::None).into_inner().map(|Parsed(read)| read)
+        Parsed::from_request(&request, &mut Payload::None)
+            .into_inner()
+            .map(|Parsed(read)| read)
     }
 
     #[test]
@@ -439,7 +517,8 @@ pub(super) mod tests {
             ("page_size=%", "page_size"),
             ("page_size=1+2", "page_size"),
         ] {
-            let read = read_at::<(ProductId, (Filter, PageSize))>(&format!("/api/v1/products/p?{query}"));
+            let read =
+                read_at::<(ProductId, (Filter, PageSize))>(&format!("/api/v1/products/p?{query}"));
             assert_eq!(refused_field(read), field, "{query}");
         }
     }
@@ -447,6 +526,12 @@ pub(super) mod tests {
     #[test]
     fn names_and_values_are_decoded_and_ratings_may_be_repeated() {
         let read = read_at::<(Filter, PageSize)>("/?p%61ge_size=%31&rating=1&rating=5&").unwrap();
-        assert_eq!(read, (Filter::new(None, RatingSet::parse("1.5").ok()), PageSize::new(1).unwrap()));
+        assert_eq!(
+            read,
+            (
+                Filter::new(None, RatingSet::parse("1.5").ok()),
+                PageSize::new(1).unwrap()
+            )
+        );
     }
 }

@@ -5,7 +5,9 @@ use actix_web::{
     http::{StatusCode, header},
     web,
 };
-use model::{Gtin, InvalidInput, Language, ProductDetails, ProductId, ProductRecord, Revision, WebUrl};
+use model::{
+    Gtin, InvalidInput, Language, ProductDetails, ProductId, ProductRecord, Revision, WebUrl,
+};
 use serde::Serialize;
 use serde_json::{Value, json};
 use table::{ProductChange, WriteError};
@@ -20,7 +22,9 @@ use super::{
     parameters::Parsed,
     schema,
 };
-use crate::{error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter};
+use crate::{
+    error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter,
+};
 
 /// Which record to write, and on which conditions.
 type Target = (ProductId, Conditions);
@@ -99,7 +103,8 @@ impl ToSchema for NewProduct {}
 /// Names the field that is missing or wrong.
 fn details(fields: &Fields) -> Result<ProductDetails, ApiError> {
     let text = |field| Ok::<_, ApiError>(fields.text_or_null(field)?.flatten());
-    let url = |field| -> Result<_, ApiError> { parsed(text(field)?, |url| WebUrl::parse(field, url)) };
+    let url =
+        |field| -> Result<_, ApiError> { parsed(text(field)?, |url| WebUrl::parse(field, url)) };
     let name = text("name")?.ok_or_else(|| ApiError::invalid("name", "is missing"))?;
     Ok(ProductDetails {
         name: ProductDetails::new_name(name)?,
@@ -112,7 +117,10 @@ fn details(fields: &Fields) -> Result<ProductDetails, ApiError> {
     })
 }
 
-fn parsed<T>(text: Option<String>, parse: impl Fn(&str) -> Result<T, InvalidInput>) -> Result<Option<T>, ApiError> {
+fn parsed<T>(
+    text: Option<String>,
+    parse: impl Fn(&str) -> Result<T, InvalidInput>,
+) -> Result<Option<T>, ApiError> {
     Ok(text.map(|text| parse(&text)).transpose()?)
 }
 
@@ -137,16 +145,23 @@ pub(crate) async fn get_product(
     Parsed(product): Parsed<ProductId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let record = stores.product(&product).await?.ok_or(ApiError::NoSuchProduct)?;
+    let record = stores
+        .product(&product)
+        .await?
+        .ok_or(ApiError::NoSuchProduct)?;
     let mut answer = answer(StatusCode::OK, &record);
     // The client may change next what it reads here, so no cache may answer.
-    answer.headers_mut().insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-cache"));
+    answer.headers_mut().insert(
+        header::CACHE_CONTROL,
+        header::HeaderValue::from_static("no-cache"),
+    );
     Ok(answer)
 }
 
 /// The record of a product, new or in place of the one before.
 ///
-/// A put that changes nothing keeps the revision. `If-None-Match: *` only creates, `If-Match: *` only replaces.
+/// A put that changes nothing keeps the revision. `If-None-Match: *` only creates, `If-Match: *`
+/// only replaces.
 #[utoipa::path(
     put,
     path = "/api/v1/products/{product}",
@@ -177,8 +192,11 @@ pub(crate) async fn put_product(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     ProductId::parse(product.as_str())?;
-    let details = details(&Fields::read::<NewProduct>(&request, payload, &["application/json"]).await?)?;
-    let put = stores.put_product(&product, &details, |current| conditions.hold(current)).await?;
+    let details =
+        details(&Fields::read::<NewProduct>(&request, payload, &["application/json"]).await?)?;
+    let put = stores
+        .put_product(&product, &details, |current| conditions.hold(current))
+        .await?;
     let status = match put.change {
         ProductChange::Created => StatusCode::CREATED,
         ProductChange::Replaced | ProductChange::Nothing => StatusCode::OK,
@@ -200,7 +218,9 @@ pub(crate) async fn delete_product(
     Parsed((product, conditions)): Parsed<Target>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let deleted = stores.delete_product(&product, |current| conditions.hold(current)).await;
+    let deleted = stores
+        .delete_product(&product, |current| conditions.hold(current))
+        .await;
     if let Err(WriteError::NotFound) = deleted {
         return Err(ApiError::NoSuchProduct);
     }
@@ -208,7 +228,14 @@ pub(crate) async fn delete_product(
     Ok(HttpResponse::NoContent().finish())
 }
 
-fn answer(status: StatusCode, ProductRecord { product, revision, details }: &ProductRecord) -> HttpResponse {
+fn answer(
+    status: StatusCode,
+    ProductRecord {
+        product,
+        revision,
+        details,
+    }: &ProductRecord,
+) -> HttpResponse {
     let body = ProductBody {
         product: product.as_str(),
         name: &details.name,
@@ -220,7 +247,9 @@ fn answer(status: StatusCode, ProductRecord { product, revision, details }: &Pro
         language: details.language.as_ref().map(Language::as_str),
         revision: *revision,
     };
-    HttpResponse::build(status).insert_header((header::ETAG, strong_tag(*revision))).json(body)
+    HttpResponse::build(status)
+        .insert_header((header::ETAG, strong_tag(*revision)))
+        .json(body)
 }
 
 #[cfg(test)]
@@ -257,7 +286,10 @@ mod tests {
     #[test]
     fn null_and_invisible_texts_are_left_out() {
         let bare = of(json!({ "name": "Name" })).unwrap();
-        let nulls = of(json!({ "name": "Name", "url": null, "gtin": null, "brand": "", "sku": "\u{200b}" })).unwrap();
+        let nulls = of(
+            json!({ "name": "Name", "url": null, "gtin": null, "brand": "", "sku": "\u{200b}" }),
+        )
+        .unwrap();
         assert_eq!(bare, nulls);
     }
 }

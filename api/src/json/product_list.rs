@@ -54,8 +54,9 @@ struct ListedProduct<'page> {
 
 /// One page of the products that have comments.
 ///
-/// The list is made of the totals in the page index. It may be ten minutes old, or two hundred times as long as it takes to
-/// read these totals. While a part of the page index is away and no list is left, the answer is 503.
+/// The list is made of the totals in the page index. It may be ten minutes old, or two hundred
+/// times as long as it takes to read these totals. While a part of the page index is away and no
+/// list is left, the answer is 503.
 #[utoipa::path(
     get,
     path = "/api/v1/products",
@@ -87,8 +88,17 @@ pub(crate) async fn list_products(
     });
     let products = products.collect();
     let (total, total_pages) = (walk.total(), page_size.total_pages(walk.total()));
-    let links = Links::of_pages(number.get(), total_pages, |page| links::api_products(base_path, page, page_size));
+    let links = Links::of_pages(number.get(), total_pages, |page| {
+        links::api_products(base_path, page, page_size)
+    });
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, links.header()));
-    Ok(answer.json(Body { page: number, page_size, total, total_pages, products, links }))
+    Ok(answer.json(Body {
+        page: number,
+        page_size,
+        total,
+        total_pages,
+        products,
+        links,
+    }))
 }

@@ -1,6 +1,7 @@
 //! OpenAPI schemas of the values that clients send, by the limits of `model`.
 //!
-//! The service refuses a value that a schema does not allow. It accepts any other, but for what a description says.
+//! The service refuses a value that a schema does not allow. It accepts any other, but for what a
+//! description says.
 
 use model::{CommentText, Language, Rating, WebUrl};
 use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaType};
@@ -9,8 +10,8 @@ use utoipa::openapi::{ObjectBuilder, OneOfBuilder, Schema, Type, schema::SchemaT
 const NO_CONTROL: &str = r"[^\u0000-\u001f\u007f-\u009f]";
 /// Like the characters above, but line feeds, carriage returns and tabs are allowed too.
 const LINES: &str = r"[^\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]";
-/// A well-formed language tag (RFC 5646 section 2.1), without the irregular grandfathered tags and codes longer than three
-/// letters.
+/// A well-formed language tag (RFC 5646 section 2.1), without the irregular grandfathered tags and
+/// codes longer than three letters.
 const LANGUAGE: &str = "^(?:[A-Za-z]{2,3}(?:-[A-Za-z]{3}){0,3}(?:-[A-Za-z]{4})?\
                         (?:-(?:[A-Za-z]{2}|[0-9]{3}))?(?:-(?:[A-Za-z0-9]{5,8}|[0-9][A-Za-z0-9]{3}))*\
                         (?:-[0-9A-WY-Za-wy-z](?:-[A-Za-z0-9]{2,8})+)*(?:-[xX](?:-[A-Za-z0-9]{1,8})+)?\
@@ -21,7 +22,8 @@ const WEB_URL: &str = "^https?://[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\\.[
                        (?::(?:[0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?\
                        (?:[/?#](?:[A-Za-z0-9._~:/?#\\[\\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?$";
 
-// Descriptions say where a text must have a visible character: a pattern of all those would be too long.
+// Descriptions say where a text must have a visible character: a pattern of all those would be too
+// long.
 
 pub(super) fn of_type(of: Type) -> ObjectBuilder {
     ObjectBuilder::new().schema_type(of)
@@ -36,12 +38,16 @@ pub(super) fn one_of<const N: usize>(texts: [&'static str; N]) -> ObjectBuilder 
 }
 
 pub(super) fn number(least: u64, greatest: u64) -> ObjectBuilder {
-    of_type(Type::Integer).minimum(Some(least)).maximum(Some(greatest))
+    of_type(Type::Integer)
+        .minimum(Some(least))
+        .maximum(Some(greatest))
 }
 
 /// A text of one line. No schema can express the limits in bytes of some.
 pub(super) fn line(max_chars: usize) -> ObjectBuilder {
-    text(format!("^{NO_CONTROL}+$")).min_length(Some(1)).max_length(Some(max_chars))
+    text(format!("^{NO_CONTROL}+$"))
+        .min_length(Some(1))
+        .max_length(Some(max_chars))
 }
 
 pub(super) fn language() -> ObjectBuilder {
@@ -58,7 +64,9 @@ pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
 }
 
 pub(super) fn body() -> ObjectBuilder {
-    text(format!("^{LINES}+$")).min_length(Some(1)).max_length(Some(CommentText::BODY_MAX_CHARS))
+    text(format!("^{LINES}+$"))
+        .min_length(Some(1))
+        .max_length(Some(CommentText::BODY_MAX_CHARS))
 }
 
 pub(super) fn optional_url() -> ObjectBuilder {

@@ -59,8 +59,13 @@ impl Totals {
     pub(super) fn new(by_rating: RatingCounts, last_commented_at: Option<Timestamp>) -> Self {
         Self {
             total: by_rating.total(),
-            by_rating: by_rating.iter().map(|(rating, total)| RatingTotal { rating, total }).collect(),
-            average: by_rating.average_hundredths().map(|hundredths| f64::from(hundredths) / 100.0),
+            by_rating: by_rating
+                .iter()
+                .map(|(rating, total)| RatingTotal { rating, total })
+                .collect(),
+            average: by_rating
+                .average_hundredths()
+                .map(|hundredths| f64::from(hundredths) / 100.0),
             last_commented_at,
         }
     }
@@ -86,7 +91,10 @@ pub(crate) async fn product_stats(
     stores: web::Data<StoreClients>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
-    let stats = stores.stats(&product, &Filter::new(language.clone(), None)).await.ok_or(ApiError::IndexUnavailable)?;
+    let stats = stores
+        .stats(&product, &Filter::new(language.clone(), None))
+        .await
+        .ok_or(ApiError::IndexUnavailable)?;
     if stats.by_rating.total() == 0 {
         check_known(&stores, &site, &product).await?;
     }
@@ -97,7 +105,10 @@ pub(crate) async fn product_stats(
         by_language: stats
             .by_language
             .iter()
-            .map(|(language, total)| LanguageTotal { language, total: *total })
+            .map(|(language, total)| LanguageTotal {
+                language,
+                total: *total,
+            })
             .collect(),
         languages: stats.languages,
     }))

@@ -25,10 +25,15 @@ impl Request for SummariesRequest {
         let (products, language) = (given.all(&PRODUCTS)?, Request::read(given)?);
         let refuse = |problem: String| Err(ApiError::invalid(PRODUCTS.name, problem));
         if products.is_empty() {
-            return refuse("is missing: name each product once, as in product=a&product=b".to_owned());
+            return refuse(
+                "is missing: name each product once, as in product=a&product=b".to_owned(),
+            );
         }
         if products.len() > PRODUCTS_MAX {
-            return refuse(format!("is given {} times; one request takes up to {PRODUCTS_MAX}", products.len()));
+            return refuse(format!(
+                "is given {} times; one request takes up to {PRODUCTS_MAX}",
+                products.len()
+            ));
         }
         let mut seen = BTreeSet::new();
         if let Some(again) = products.iter().find(|product| !seen.insert(*product)) {
@@ -88,15 +93,29 @@ pub(crate) async fn stats_of_products(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let filter = Filter::new(language.clone(), None);
-    let query = |product| RankedQuery { stats: StatsWanted::ByRating, ..RankedQuery::new(product, &filter) };
-    let counted = stores.ranked("stats", &products.iter().map(query).collect::<Vec<_>>()).await;
-    let stats = counted.ok_or(ApiError::IndexUnavailable)?.into_iter().filter_map(|counted| counted.stats);
-    let products = products.iter().zip(stats).map(|(product, stats)| ProductSummary {
-        product: product.as_str(),
-        totals: Totals::new(stats.by_rating, stats.last_commented_at),
-    });
+    let query = |product| RankedQuery {
+        stats: StatsWanted::ByRating,
+        ..RankedQuery::new(product, &filter)
+    };
+    let counted = stores
+        .ranked("stats", &products.iter().map(query).collect::<Vec<_>>())
+        .await;
+    let stats = counted
+        .ok_or(ApiError::IndexUnavailable)?
+        .into_iter()
+        .filter_map(|counted| counted.stats);
+    let products = products
+        .iter()
+        .zip(stats)
+        .map(|(product, stats)| ProductSummary {
+            product: product.as_str(),
+            totals: Totals::new(stats.by_rating, stats.last_commented_at),
+        });
     let products = products.collect();
-    Ok(HttpResponse::Ok().json(Body { language: language.as_ref().map(Language::as_str), products }))
+    Ok(HttpResponse::Ok().json(Body {
+        language: language.as_ref().map(Language::as_str),
+        products,
+    }))
 }
 
 #[cfg(test)]
@@ -110,11 +129,29 @@ mod tests {
 
     #[test]
     fn one_request_names_up_to_100_different_products() {
-        let many = |count: usize| (0..count).map(|number| format!("product={number}")).collect::<Vec<_>>().join("&");
-        assert_eq!(read(&many(PRODUCTS_MAX)).unwrap().products.len(), PRODUCTS_MAX);
-        for wrong in ["", "language=en", "product=", "product=..", &many(PRODUCTS_MAX + 1), "product=a&product=%61"] {
+        let many = |count: usize| {
+            (0..count)
+                .map(|number| format!("product={number}"))
+                .collect::<Vec<_>>()
+                .join("&")
+        };
+        assert_eq!(
+            read(&many(PRODUCTS_MAX)).unwrap().products.len(),
+            PRODUCTS_MAX
+        );
+        for wrong in [
+            "",
+            "language=en",
+            "product=",
+            "product=..",
+            &many(PRODUCTS_MAX + 1),
+            "product=a&product=%61",
+        ] {
             assert_eq!(refused_field(read(wrong)), "product", "{wrong}");
         }
-        assert_eq!(refused_field(read("product=a&language=en&language=de")), "language");
+        assert_eq!(
+            refused_field(read("product=a&language=en&language=de")),
+            "language"
+        );
     }
 }

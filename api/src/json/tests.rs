@@ -19,7 +19,12 @@ struct Answer {
 
 impl Answer {
     fn problem(&self) -> Value {
-        assert_eq!(self.headers.get(header::CONTENT_TYPE).unwrap(), "application/problem+json", "{}", self.body);
+        assert_eq!(
+            self.headers.get(header::CONTENT_TYPE).unwrap(),
+            "application/problem+json",
+            "{}",
+            self.body
+        );
         let problem: Value = serde_json::from_str(&self.body).unwrap();
         assert_eq!(problem["status"], self.status.as_u16());
         problem
@@ -28,7 +33,11 @@ impl Answer {
 
 /// A service whose stores are out of reach: no program listens at port 1.
 pub(crate) async fn service_with(settings: ApiSettings) -> Service {
-    let table = Table::connect(&TableConfig::new("comments", Some("http://127.0.0.1:1".to_owned()))).await;
+    let table = Table::connect(&TableConfig::new(
+        "comments",
+        Some("http://127.0.0.1:1".to_owned()),
+    ))
+    .await;
     let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
     Service::new(table, index, settings, ([127, 0, 0, 1], 8080).into()).unwrap()
 }
@@ -48,13 +57,24 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
     };
     let (status, headers) = (answer.status(), answer.headers().clone());
     let body = String::from_utf8(to_bytes(answer.into_body()).await.unwrap().to_vec()).unwrap();
-    Answer { status, headers, body }
+    Answer {
+        status,
+        headers,
+        body,
+    }
 }
 
 pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
-    let named = |token: &&str| NamedToken::of_all_scopes(token.parse().unwrap(), TokenHash::of(token));
-    let writing = WritingSettings { tokens: tokens.iter().map(named).collect(), ..WritingSettings::default() };
-    ApiSettings { writing, ..ApiSettings::default() }
+    let named =
+        |token: &&str| NamedToken::of_all_scopes(token.parse().unwrap(), TokenHash::of(token));
+    let writing = WritingSettings {
+        tokens: tokens.iter().map(named).collect(),
+        ..WritingSettings::default()
+    };
+    ApiSettings {
+        writing,
+        ..ApiSettings::default()
+    }
 }
 
 async fn ask(request: TestRequest) -> Answer {
@@ -63,17 +83,39 @@ async fn ask(request: TestRequest) -> Answer {
 
 #[actix_web::test]
 async fn a_page_takes_a_product_exactly_or_refuses_it_by_name() {
-    for part in ["%FF", "%E2%98", "%00", "%0A", "%7F", "%C2%85", "..", "%2E%2E", "%2e", "100%", "%zz", &"x".repeat(201)]
-    {
+    for part in [
+        "%FF",
+        "%E2%98",
+        "%00",
+        "%0A",
+        "%7F",
+        "%C2%85",
+        "..",
+        "%2E%2E",
+        "%2e",
+        "100%",
+        "%zz",
+        &"x".repeat(201),
+    ] {
         let page = ask(TestRequest::with_uri(&format!("/product/{part}/comments"))).await;
         assert_eq!(page.status, StatusCode::BAD_REQUEST, "{part}");
         assert!(page.body.contains("product: "), "{}", page.body);
         for address in ["comments", "stats"].map(|of| format!("/api/v1/products/{part}/{of}")) {
-            assert_eq!(ask(TestRequest::with_uri(&address)).await.problem()["field"], "product", "{part}");
+            assert_eq!(
+                ask(TestRequest::with_uri(&address)).await.problem()["field"],
+                "product",
+                "{part}"
+            );
         }
         let post = TestRequest::post().insert_header((header::AUTHORIZATION, "Bearer secret"));
-        let posted = ask(post.uri(&format!("/api/v1/products/{part}/comments")).set_json(Value::Null)).await;
-        assert_eq!((posted.status, posted.problem()["field"].as_str()), (StatusCode::BAD_REQUEST, Some("product")));
+        let posted = ask(post
+            .uri(&format!("/api/v1/products/{part}/comments"))
+            .set_json(Value::Null))
+        .await;
+        assert_eq!(
+            (posted.status, posted.problem()["field"].as_str()),
+            (StatusCode::BAD_REQUEST, Some("product"))
+        );
     }
 }
 
@@ -86,7 +128,10 @@ async fn without_stores_reading_is_503_and_never_404() {
         "/api/v1/products/p/stats".to_owned(),
         "/api/v1/comments/c1".to_owned(),
         // In the canonical spelling of pages, an unreserved character is not encoded.
-        format!("/product/{}/comments/en/1.5?page=2", odd.replace("%7E", "~")),
+        format!(
+            "/product/{}/comments/en/1.5?page=2",
+            odd.replace("%7E", "~")
+        ),
         "/comments/c1".to_owned(),
         "/api/v1/products".to_owned(),
         "/products?page=999".to_owned(),
@@ -98,27 +143,45 @@ async fn without_stores_reading_is_503_and_never_404() {
     ] {
         let answer = ask(TestRequest::with_uri(&uri)).await;
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{uri}");
-        assert!(!answer.body.contains("127.0.0.1"), "internals are shown: {}", answer.body);
+        assert!(
+            !answer.body.contains("127.0.0.1"),
+            "internals are shown: {}",
+            answer.body
+        );
         if uri != "/readyz" {
             assert!(answer.headers.contains_key(header::RETRY_AFTER), "{uri}");
         }
     }
-    assert_eq!(ask(TestRequest::with_uri("/livez")).await.status, StatusCode::OK);
+    assert_eq!(
+        ask(TestRequest::with_uri("/livez")).await.status,
+        StatusCode::OK
+    );
 }
 
 #[actix_web::test]
 async fn unknown_addresses_and_methods_are_answered_in_the_readers_format() {
-    for uri in ["/api", "/api/v1", "/api/v1/products/p/comments/", "/api/v2/x"] {
+    for uri in [
+        "/api",
+        "/api/v1",
+        "/api/v1/products/p/comments/",
+        "/api/v2/x",
+    ] {
         let answer = ask(TestRequest::with_uri(uri)).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{uri}");
-        assert_eq!(answer.problem()["type"], "urn:pagemark:problem:no-such-address");
+        assert_eq!(
+            answer.problem()["type"],
+            "urn:pagemark:problem:no-such-address"
+        );
     }
     let page = ask(TestRequest::with_uri("/nothing")).await;
     assert_eq!(page.status, StatusCode::NOT_FOUND);
     assert!(page.body.starts_with("<!doctype html>"));
     let put = ask(TestRequest::with_uri("/api/v1/comments/c1").method(Method::PUT)).await;
     assert_eq!(put.status, StatusCode::METHOD_NOT_ALLOWED);
-    assert_eq!(put.headers.get(header::ALLOW).unwrap(), "GET, HEAD, PATCH, DELETE");
+    assert_eq!(
+        put.headers.get(header::ALLOW).unwrap(),
+        "GET, HEAD, PATCH, DELETE"
+    );
     put.problem();
     let post = ask(TestRequest::post().uri("/product/p/comments")).await;
     assert_eq!(post.headers.get(header::ALLOW).unwrap(), "GET, HEAD");
@@ -129,29 +192,55 @@ async fn writing_without_a_token_is_refused() {
     let post = || TestRequest::post().uri("/api/v1/products/p/comments");
     let missing = ask(post()).await;
     assert_eq!(missing.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(missing.headers.get(header::WWW_AUTHENTICATE).unwrap(), "Bearer");
+    assert_eq!(
+        missing.headers.get(header::WWW_AUTHENTICATE).unwrap(),
+        "Bearer"
+    );
     let off = post().insert_header((header::AUTHORIZATION, "Bearer secret"));
     let off = ask_with(off, settings(&[])).await;
     assert_eq!(off.status, StatusCode::FORBIDDEN);
-    assert!(off.problem()["detail"].as_str().unwrap().contains("without a token that has the scope comments:write"));
+    assert!(
+        off.problem()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("without a token that has the scope comments:write")
+    );
 }
 
 #[actix_web::test]
 async fn the_start_page_and_its_style_need_no_store() {
     let page = ask(TestRequest::with_uri("/")).await;
     assert_eq!(page.status, StatusCode::OK);
-    assert!(page.headers.get(header::CONTENT_TYPE).unwrap().to_str().unwrap().starts_with("text/html"));
-    let loaded: Vec<&str> = page.body.split('"').filter(|text| text.starts_with("/static/")).collect();
+    assert!(
+        page.headers
+            .get(header::CONTENT_TYPE)
+            .unwrap()
+            .to_str()
+            .unwrap()
+            .starts_with("text/html")
+    );
+    let loaded: Vec<&str> = page
+        .body
+        .split('"')
+        .filter(|text| text.starts_with("/static/"))
+        .collect();
     assert_eq!(loaded.len(), 2, "{}", page.body);
     for file in loaded {
-        assert_eq!(ask(TestRequest::with_uri(file)).await.status, StatusCode::OK, "{file}");
+        assert_eq!(
+            ask(TestRequest::with_uri(file)).await.status,
+            StatusCode::OK,
+            "{file}"
+        );
     }
 }
 
 #[actix_web::test]
 async fn every_answer_names_its_request() {
     let given = TestRequest::with_uri("/nothing").insert_header(("X-Request-Id", "caller-7"));
-    assert_eq!(ask(given).await.headers.get("x-request-id").unwrap(), "caller-7");
+    assert_eq!(
+        ask(given).await.headers.get("x-request-id").unwrap(),
+        "caller-7"
+    );
     // A cache would give the caller's id to others.
     let kept = TestRequest::with_uri("/openapi.json").insert_header(("X-Request-Id", "caller-7"));
     assert_eq!(ask(kept).await.headers.get("x-request-id"), None);
@@ -162,7 +251,14 @@ async fn every_answer_names_its_request() {
 #[actix_web::test]
 async fn requests_beyond_the_limit_are_refused_at_once() {
     let ask = async |uri| {
-        ask_with(TestRequest::with_uri(uri), ApiSettings { in_flight_max: 0, ..settings(&["secret"]) }).await
+        ask_with(
+            TestRequest::with_uri(uri),
+            ApiSettings {
+                in_flight_max: 0,
+                ..settings(&["secret"])
+            },
+        )
+        .await
     };
     for uri in ["/api/v1/products/p/comments", "/api/v1/comments/c1"] {
         let answer = ask(uri).await;
@@ -180,14 +276,33 @@ async fn requests_beyond_the_limit_are_refused_at_once() {
 
 #[actix_web::test]
 async fn scripts_of_other_sites_may_read_all_answers_but_not_write() {
-    let header = |answer: &Answer, name: &str| answer.headers.get(name).map(|value| value.to_str().unwrap().to_owned());
-    for (uri, status) in [("/openapi.json", 200), ("/api/v1/products/p/comments?page=0", 400), ("/api/v1/nothing", 404)]
-    {
-        let answer = ask(TestRequest::with_uri(uri).insert_header((header::ORIGIN, "https://shop.example"))).await;
+    let header = |answer: &Answer, name: &str| {
+        answer
+            .headers
+            .get(name)
+            .map(|value| value.to_str().unwrap().to_owned())
+    };
+    for (uri, status) in [
+        ("/openapi.json", 200),
+        ("/api/v1/products/p/comments?page=0", 400),
+        ("/api/v1/nothing", 404),
+    ] {
+        let answer =
+            ask(TestRequest::with_uri(uri).insert_header((header::ORIGIN, "https://shop.example")))
+                .await;
         assert_eq!(answer.status.as_u16(), status, "{uri}");
-        assert_eq!(header(&answer, "access-control-allow-origin").as_deref(), Some("*"), "{uri}");
+        assert_eq!(
+            header(&answer, "access-control-allow-origin").as_deref(),
+            Some("*"),
+            "{uri}"
+        );
         let exposed = header(&answer, "access-control-expose-headers").unwrap();
-        assert!(["ETag", "Link", "Retry-After", "X-Request-Id"].iter().all(|name| exposed.contains(name)), "{exposed}");
+        assert!(
+            ["ETag", "Link", "Retry-After", "X-Request-Id"]
+                .iter()
+                .all(|name| exposed.contains(name)),
+            "{exposed}"
+        );
     }
     // A page does not need this.
     let page = ask(TestRequest::with_uri("/product/p/comments?page=0")).await;
@@ -200,11 +315,23 @@ async fn scripts_of_other_sites_may_read_all_answers_but_not_write() {
     };
     for wanted in ["GET", "POST", "DELETE"] {
         let answer = ask(preflight(wanted)).await;
-        assert_eq!((answer.status, answer.body.as_str()), (StatusCode::NO_CONTENT, ""));
-        assert_eq!(header(&answer, "access-control-allow-methods").as_deref(), Some("GET, HEAD"));
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            (StatusCode::NO_CONTENT, "")
+        );
+        assert_eq!(
+            header(&answer, "access-control-allow-methods").as_deref(),
+            Some("GET, HEAD")
+        );
         let allowed = header(&answer, "access-control-allow-headers").unwrap();
-        assert!(!allowed.to_lowercase().contains("authorization"), "{allowed}");
+        assert!(
+            !allowed.to_lowercase().contains("authorization"),
+            "{allowed}"
+        );
     }
     let no_preflight = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);
-    assert_eq!(ask(no_preflight).await.status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(
+        ask(no_preflight).await.status,
+        StatusCode::METHOD_NOT_ALLOWED
+    );
 }

@@ -1,9 +1,9 @@
 //! Observes every request: gives it an id, counts it, and logs one line.
 //!
-//! The line is an event of the target `access`. All other events of the request are in the span `request`, with the
-//! same id. The log holds no part of a body. From the headers it holds only those that identify the caller:
-//! `X-Request-Id`, `User-Agent`, and the part of `X-Forwarded-For` that trusted proxies wrote. It names a
-//! known token, but never holds the token.
+//! The line is an event of the target `access`. All other events of the request are in the span
+//! `request`, with the same id. The log holds no part of a body. From the headers it holds only
+//! those that identify the caller: `X-Request-Id`, `User-Agent`, and the part of `X-Forwarded-For`
+//! that trusted proxies wrote. It names a known token, but never holds the token.
 
 use std::time::Instant;
 
@@ -31,15 +31,15 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// Maximum lengths, in bytes: of a caller's request id that is accepted, of a logged target and `User-Agent`, and of a
-/// client's address (IPv6 that contains IPv4).
+/// Maximum lengths, in bytes: of a caller's request id that is accepted, of a logged target and
+/// `User-Agent`, and of a client's address (IPv6 that contains IPv4).
 const REQUEST_ID_MAX_LEN: usize = 128;
 const TARGET_MAX_LEN: usize = 1_024;
 const USER_AGENT_MAX_LEN: usize = 256;
 const ADDRESS_MAX_LEN: usize = 45;
 
-/// Counts and logs a request. Adds its id to the answer, unless the id is the caller's and a cache may keep the answer.
-/// `proxies` is the number that every request passes.
+/// Counts and logs a request. Adds its id to the answer, unless the id is the caller's and a cache
+/// may keep the answer. `proxies` is the number that every request passes.
 pub(crate) async fn observe(
     metrics: web::Data<Metrics>,
     proxies: usize,
@@ -49,21 +49,31 @@ pub(crate) async fn observe(
     let began = Instant::now();
     let (request_id, is_callers) = request_id(request.headers());
     let (method, operational) = (request.method().clone(), is_operational(request.path()));
-    let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+    let target = request
+        .uri()
+        .path_and_query()
+        .map_or("", |target| target.as_str());
     let target = beginning(target, TARGET_MAX_LEN);
     let route = request.resource_map().match_pattern(request.path());
     // The load balancer, if there is one.
     let peer = request.peer_addr().map(|peer| peer.ip().to_string());
     let client = forwarded_for(request.headers(), proxies);
-    let user_agent = text(request.headers(), header::USER_AGENT).map(|agent| beginning(agent, USER_AGENT_MAX_LEN));
+    let user_agent = text(request.headers(), header::USER_AGENT)
+        .map(|agent| beginning(agent, USER_AGENT_MAX_LEN));
     let span = tracing::info_span!("request", request_id);
     let answer = next.call(request).instrument(span.clone()).await;
-    let token = answer.as_ref().ok().and_then(|answer| answer.request().extensions().get::<TokenName>().cloned());
-    // The answer to an error is made in the span too, so that its log events carry the request's id.
+    let token = answer
+        .as_ref()
+        .ok()
+        .and_then(|answer| answer.request().extensions().get::<TokenName>().cloned());
+    // The answer to an error is made in the span too, so that its log events carry the request's
+    // id.
     let _entered = span.enter();
     changed(answer, |mut answer| {
         if !(is_callers && may_be_kept(&method, answer.headers())) {
-            answer.headers_mut().insert(REQUEST_ID, caching::value(&request_id));
+            answer
+                .headers_mut()
+                .insert(REQUEST_ID, caching::value(&request_id));
         }
         let took = began.elapsed();
         let (status, took_ms) = (answer.status().as_u16(), took.as_secs_f64() * 1e3);
@@ -92,15 +102,21 @@ pub(crate) async fn observe(
 
 /// Whether a cache may keep an answer. It would give the request's id to others.
 fn may_be_kept(method: &Method, headers: &HeaderMap) -> bool {
-    let is_stored = text(headers, header::CACHE_CONTROL).is_none_or(|rules| !rules.contains("no-store"));
+    let is_stored =
+        text(headers, header::CACHE_CONTROL).is_none_or(|rules| !rules.contains("no-store"));
     is_stored && matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// The client that the first of `proxies` trusted proxies saw. Each of these proxies appends one address. Earlier
-/// addresses come from the client and cannot be trusted.
+/// The client that the first of `proxies` trusted proxies saw. Each of these proxies appends one
+/// address. Earlier addresses come from the client and cannot be trusted.
 fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
-    let lines = headers.get_all(FORWARDED_FOR).filter_map(|value| value.to_str().ok());
-    let addresses: Vec<&str> = lines.flat_map(|line| line.split(',')).map(str::trim).collect();
+    let lines = headers
+        .get_all(FORWARDED_FOR)
+        .filter_map(|value| value.to_str().ok());
+    let addresses: Vec<&str> = lines
+        .flat_map(|line| line.split(','))
+        .map(str::trim)
+        .collect();
     let client = addresses.get(addresses.len().checked_sub(proxies)?)?;
     (client.len() <= ADDRESS_MAX_LEN).then(|| (*client).to_owned())
 }
@@ -114,13 +130,18 @@ fn beginning(text: &str, len_max: usize) -> String {
     text.get(..len_max).unwrap_or(text).to_owned()
 }
 
-/// The caller's request id if it has only plain characters, otherwise a new one; and whether it is the caller's.
+/// The caller's request id if it has only plain characters, otherwise a new one; and whether it is
+/// the caller's.
 fn request_id(headers: &HeaderMap) -> (String, bool) {
     let plain = |id: &&str| {
         (1..=REQUEST_ID_MAX_LEN).contains(&id.len())
-            && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
+            && id
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
     };
-    text(headers, REQUEST_ID).filter(plain).map_or_else(|| (process::new_ulid(), false), |id| (id.to_owned(), true))
+    text(headers, REQUEST_ID)
+        .filter(plain)
+        .map_or_else(|| (process::new_ulid(), false), |id| (id.to_owned(), true))
 }
 
 #[cfg(test)]
@@ -136,7 +157,10 @@ mod tests {
             headers.insert(REQUEST_ID, HeaderValue::from_str(value).unwrap());
             request_id(&headers).0
         };
-        assert_eq!(id("Root=1-67891233-abcdef012345678912345678"), "Root=1-67891233-abcdef012345678912345678");
+        assert_eq!(
+            id("Root=1-67891233-abcdef012345678912345678"),
+            "Root=1-67891233-abcdef012345678912345678"
+        );
         for strange in ["", "a b", "\"", "<script>", &"x".repeat(129)] {
             assert_eq!(id(strange).len(), 26, "{strange}");
         }
@@ -147,12 +171,20 @@ mod tests {
     fn only_addresses_that_trusted_proxies_forwarded_count() {
         let client = |lines: &[&str], proxies| {
             let mut headers = HeaderMap::new();
-            lines.iter().for_each(|line| headers.append(FORWARDED_FOR, HeaderValue::from_str(line).unwrap()));
+            lines.iter().for_each(|line| {
+                headers.append(FORWARDED_FOR, HeaderValue::from_str(line).unwrap())
+            });
             forwarded_for(&headers, proxies)
         };
         assert_eq!(client(&["203.0.113.7"], 1).as_deref(), Some("203.0.113.7"));
-        assert_eq!(client(&["6.6.6.6, 203.0.113.7"], 1).as_deref(), Some("203.0.113.7"));
-        assert_eq!(client(&["6.6.6.6", "2001:db8::1, 10.0.0.1"], 2).as_deref(), Some("2001:db8::1"));
+        assert_eq!(
+            client(&["6.6.6.6, 203.0.113.7"], 1).as_deref(),
+            Some("203.0.113.7")
+        );
+        assert_eq!(
+            client(&["6.6.6.6", "2001:db8::1, 10.0.0.1"], 2).as_deref(),
+            Some("2001:db8::1")
+        );
         assert_eq!(client(&["203.0.113.7"], 0), None);
         assert_eq!(client(&["203.0.113.7"], 2), None);
         assert_eq!(client(&[], 1), None);

@@ -1,6 +1,8 @@
-//! What a request asked of the stores, for the header `Server-Timing` and for answers with `explain=true`.
+//! What a request asked of the stores, for the header `Server-Timing` and for answers with
+//! `explain=true`.
 //!
-//! A request is one task, so what it asks for is kept with the task. Calls outside a request are not kept.
+//! A request is one task, so what it asks for is kept with the task. Calls outside a request are
+//! not kept.
 
 use std::{cell::RefCell, collections::BTreeMap, time::Duration};
 
@@ -38,7 +40,11 @@ struct Calls {
 
 impl Calls {
     fn counted(&self) -> String {
-        format!("{} {}", self.count, if self.count == 1 { "call" } else { "calls" })
+        format!(
+            "{} {}",
+            self.count,
+            if self.count == 1 { "call" } else { "calls" }
+        )
     }
 }
 
@@ -52,7 +58,8 @@ pub(crate) struct QueryCost {
     order: Order,
     /// The most items that it reads, one more than the page shows.
     limit: u16,
-    /// The place just before the first item: the creation time and the id of a comment. Null at the beginning.
+    /// The place just before the first item: the creation time and the id of a comment. Null at the
+    /// beginning.
     #[schema(required)]
     start_key: Option<String>,
     /// Number of items read.
@@ -68,13 +75,24 @@ impl Cost {
 
     /// One line: the queries, with the keys that they asked for, and the calls with their times.
     pub(crate) fn line(&self) -> String {
-        let queries = self.queries.iter().map(|QueryCost { key, items, read_units, .. }| {
-            let noun = if *items == 1 { "item" } else { "items" };
-            format!("Query {key}: {items} {noun}, {read_units} read units")
-        });
+        let queries = self.queries.iter().map(
+            |QueryCost {
+                 key,
+                 items,
+                 read_units,
+                 ..
+             }| {
+                let noun = if *items == 1 { "item" } else { "items" };
+                format!("Query {key}: {items} {noun}, {read_units} read units")
+            },
+        );
         let calls = self.calls.iter().map(|(store, calls)| {
             let store = store.replace('_', " ");
-            format!("{store}: {}, {:.2} ms", calls.counted(), calls.took.as_secs_f64() * 1e3)
+            format!(
+                "{store}: {}, {:.2} ms",
+                calls.counted(),
+                calls.took.as_secs_f64() * 1e3
+            )
         });
         queries.chain(calls).collect::<Vec<_>>().join(" · ")
     }
@@ -82,15 +100,24 @@ impl Cost {
     /// The value of `Server-Timing` (W3C Server Timing), in milliseconds; `None` without calls.
     fn server_timing(&self) -> Option<HeaderValue> {
         let parts = self.calls.iter().map(|(store, calls)| {
-            format!("{store};dur={:.2};desc=\"{}\"", calls.took.as_secs_f64() * 1e3, calls.counted())
+            format!(
+                "{store};dur={:.2};desc=\"{}\"",
+                calls.took.as_secs_f64() * 1e3,
+                calls.counted()
+            )
         });
         let text = parts.collect::<Vec<_>>().join(", ");
-        HeaderValue::from_str(&text).ok().filter(|value| !value.is_empty())
+        HeaderValue::from_str(&text)
+            .ok()
+            .filter(|value| !value.is_empty())
     }
 }
 
 /// Follows a request, and adds to its answer how long the stores took.
-pub(crate) async fn follow(request: ServiceRequest, next: Next<BoxBody>) -> Result<ServiceResponse, Error> {
+pub(crate) async fn follow(
+    request: ServiceRequest,
+    next: Next<BoxBody>,
+) -> Result<ServiceResponse, Error> {
     let answered = async {
         let answer = next.call(request).await;
         (answer, so_far())
@@ -103,7 +130,8 @@ pub(crate) async fn follow(request: ServiceRequest, next: Next<BoxBody>) -> Resu
 }
 
 pub(crate) fn so_far() -> Cost {
-    COST.try_with(|cost| cost.borrow().clone()).unwrap_or_default()
+    COST.try_with(|cost| cost.borrow().clone())
+        .unwrap_or_default()
 }
 
 pub(crate) fn note_call(store: &'static str, took: Duration) {
@@ -116,17 +144,37 @@ pub(crate) fn note_call(store: &'static str, took: Duration) {
 
 pub(crate) fn note_query(query: &PageQuery, page: &Page) {
     note(|cost| {
-        let items = [page.comments.len(), page.others.len(), page.malformed.len(), page.left_out.len()].iter().sum();
-        let PageQuery { key, order, limit, start } = query;
+        let items = [
+            page.comments.len(),
+            page.others.len(),
+            page.malformed.len(),
+            page.left_out.len(),
+        ]
+        .iter()
+        .sum();
+        let PageQuery {
+            key,
+            order,
+            limit,
+            start,
+        } = query;
         let (key, start_key) = (key.to_string(), start.as_ref().map(Cd::to_string));
         let (order, limit, read_units) = (*order, *limit, page.read_units);
-        cost.queries.push(QueryCost { key, order, limit, start_key, items, read_units });
+        cost.queries.push(QueryCost {
+            key,
+            order,
+            limit,
+            start_key,
+            items,
+            read_units,
+        });
     });
 }
 
 fn note(change: impl FnOnce(&mut Cost)) {
     // Outside a request there is nothing to keep it with.
-    COST.try_with(|cost| change(&mut cost.borrow_mut())).unwrap_or_default();
+    COST.try_with(|cost| change(&mut cost.borrow_mut()))
+        .unwrap_or_default();
 }
 
 #[cfg(test)]
@@ -141,7 +189,9 @@ mod tests {
                     note_call("table", Duration::from_micros(1_500));
                     tokio::task::yield_now().await;
                 }
-                so_far().server_timing().map(|value| value.to_str().unwrap().to_owned())
+                so_far()
+                    .server_timing()
+                    .map(|value| value.to_str().unwrap().to_owned())
             })
         };
         let (none, one, two) = tokio::join!(request(0), request(1), request(2));

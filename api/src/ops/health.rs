@@ -12,7 +12,8 @@ use crate::{error::ApiError, settings::ApiSettings, store::StoreClients};
 /// Maximum duration of a check. Checkers ask often and give up soon.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
 
-/// An id that no comment has. Looking it up costs half a read unit and shows that the table answers.
+/// An id that no comment has. Looking it up costs half a read unit and shows that the table
+/// answers.
 const PROBE_ID: &str = "-";
 
 /// The process lives.
@@ -41,7 +42,8 @@ pub(crate) struct Readiness {
 enum ServiceState {
     /// All requests are answered.
     Ready,
-    /// Page 1 and cursors work. Page numbers and totals are missing for all or some products, or nothing can be written.
+    /// Page 1 and cursors work. Page numbers and totals are missing for all or some products, or
+    /// nothing can be written.
     Degraded,
     /// No request is answered.
     Unavailable,
@@ -104,7 +106,8 @@ pub(crate) async fn livez() -> HttpResponse {
 
 /// The state of each store.
 ///
-/// Without the page index the service still serves page 1 and cursors, so only a table out of reach, or on a full disk, is 503.
+/// Without the page index the service still serves page 1 and cursors, so only a table out of
+/// reach, or on a full disk, is 503.
 #[utoipa::path(
     get,
     path = "/readyz",
@@ -119,14 +122,19 @@ pub(crate) async fn readyz(
     settings: web::Data<ApiSettings>,
 ) -> Result<HttpResponse, ApiError> {
     let disk_is_full = settings.disk_is_full.load(Ordering::Relaxed);
-    let (table, page_index) = tokio::join!(check_table(&stores, disk_is_full), check_index(&stores));
+    let (table, page_index) =
+        tokio::join!(check_table(&stores, disk_is_full), check_index(&stores));
     let (code, status) = match (table, page_index.state) {
         (TableState::Ok, IndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
         (TableState::Ok, _) => (StatusCode::OK, ServiceState::Degraded),
         (TableState::Full, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Degraded),
         (TableState::Error, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Unavailable),
     };
-    Ok(HttpResponse::build(code).json(Readiness { status, table: TableReadiness { state: table }, page_index }))
+    Ok(HttpResponse::build(code).json(Readiness {
+        status,
+        table: TableReadiness { state: table },
+        page_index,
+    }))
 }
 
 async fn check_table(stores: &StoreClients, disk_is_full: bool) -> TableState {
@@ -142,7 +150,11 @@ async fn check_table(stores: &StoreClients, disk_is_full: bool) -> TableState {
 }
 
 async fn check_index(stores: &StoreClients) -> IndexReadiness {
-    let without_count = |state| IndexReadiness { state, partitions_ready: None, partitions: None };
+    let without_count = |state| IndexReadiness {
+        state,
+        partitions_ready: None,
+        partitions: None,
+    };
     match answer("the page index", stores.partitions_ready()).await {
         None => without_count(IndexState::Unreachable),
         Some(None) => without_count(IndexState::Unknown),
@@ -152,13 +164,20 @@ async fn check_index(stores: &StoreClients) -> IndexReadiness {
                 all if all == partitions => IndexState::Ready,
                 _ => IndexState::PartiallyReady,
             };
-            IndexReadiness { state, partitions_ready: Some(ready), partitions: Some(partitions) }
+            IndexReadiness {
+                state,
+                partitions_ready: Some(ready),
+                partitions: Some(partitions),
+            }
         }
     }
 }
 
 /// What a store answers; `None` for an error, and when no answer comes in time.
-async fn answer<T, E: Into<anyhow::Error>>(store: &str, check: impl Future<Output = Result<T, E>>) -> Option<T> {
+async fn answer<T, E: Into<anyhow::Error>>(
+    store: &str,
+    check: impl Future<Output = Result<T, E>>,
+) -> Option<T> {
     match tokio::time::timeout(CHECK_TIMEOUT, check).await {
         Ok(Ok(answered)) => Some(answered),
         Ok(Err(error)) => {

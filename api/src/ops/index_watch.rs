@@ -1,8 +1,8 @@
 //! Watches the last answer of the page index for each partition, and logs changes.
 //!
-//! **Invariant:** the answer of one partition says nothing about the others: a failed cluster master affects only its
-//! partitions. The log gets at most one line per [`LOG_PAUSE`], however many readers notice
-//! (`changes_are_logged_and_requests_are_not`).
+//! **Invariant:** the answer of one partition says nothing about the others: a failed cluster
+//! master affects only its partitions. The log gets at most one line per [`LOG_PAUSE`], however
+//! many readers notice (`changes_are_logged_and_requests_are_not`).
 
 use std::{
     fmt::Display,
@@ -43,37 +43,77 @@ struct Watched {
 impl IndexWatch {
     pub(crate) fn new(partitions: usize) -> Self {
         let partitions = vec![None; partitions];
-        Self(Mutex::new(Watched { partitions, unavailable: 0, logged: 0, logged_at: None }))
+        Self(Mutex::new(Watched {
+            partitions,
+            unavailable: 0,
+            logged: 0,
+            logged_at: None,
+        }))
     }
 
     /// Records an answer, and the reason when it cannot be trusted.
-    pub(crate) fn note(&self, partition: IndexPartition, kind: IndexAnswerKind, reason: Option<&dyn Display>) {
+    pub(crate) fn note(
+        &self,
+        partition: IndexPartition,
+        kind: IndexAnswerKind,
+        reason: Option<&dyn Display>,
+    ) {
         let mut watched = self.0.lock();
-        let Some(last) = watched.partitions.get_mut(usize::from(partition.number())) else { return };
-        let was_available = last.replace(kind).is_none_or(|before| before == IndexAnswerKind::Ready);
+        let Some(last) = watched.partitions.get_mut(usize::from(partition.number())) else {
+            return;
+        };
+        let was_available = last
+            .replace(kind)
+            .is_none_or(|before| before == IndexAnswerKind::Ready);
         watched.unavailable += usize::from(kind != IndexAnswerKind::Ready);
         watched.unavailable -= usize::from(!was_available);
-        let Some(before) = watched.change_to_log() else { return };
-        let (unavailable, of, partition) = (watched.unavailable, watched.partitions.len(), partition.number());
+        let Some(before) = watched.change_to_log() else {
+            return;
+        };
+        let (unavailable, of, partition) = (
+            watched.unavailable,
+            watched.partitions.len(),
+            partition.number(),
+        );
         // The log may block, and other readers must not wait for it.
         drop(watched);
         let reason = reason.map(ToString::to_string);
         match kind {
             _ if unavailable == 0 => tracing::info!("the page index answers again"),
-            _ if unavailable < before => tracing::info!(unavailable, of, "more of the page index answers again"),
+            _ if unavailable < before => {
+                tracing::info!(unavailable, of, "more of the page index answers again")
+            }
             IndexAnswerKind::Ready | IndexAnswerKind::Unknown => {
                 tracing::warn!(unavailable, of, "parts of the page index are unavailable");
             }
             IndexAnswerKind::NotReady => {
-                tracing::warn!(unavailable, of, partition, reason, "the page index is not ready");
+                tracing::warn!(
+                    unavailable,
+                    of,
+                    partition,
+                    reason,
+                    "the page index is not ready"
+                );
             }
             IndexAnswerKind::Unreachable => {
-                tracing::warn!(unavailable, of, partition, reason, "the page index is out of reach");
+                tracing::warn!(
+                    unavailable,
+                    of,
+                    partition,
+                    reason,
+                    "the page index is out of reach"
+                );
             }
-            // For example a wrong password, a missing permission, or a member that is not an id. Page 1 and cursors
-            // must still work.
+            // For example a wrong password, a missing permission, or a member that is not an id.
+            // Page 1 and cursors must still work.
             IndexAnswerKind::Broken => {
-                tracing::error!(unavailable, of, partition, reason, "the page index does not work");
+                tracing::error!(
+                    unavailable,
+                    of,
+                    partition,
+                    reason,
+                    "the page index does not work"
+                );
             }
         }
     }
@@ -81,16 +121,27 @@ impl IndexWatch {
     /// How many partitions gave each kind of answer the last time.
     pub(crate) fn answers(&self) -> Vec<(IndexAnswerKind, usize)> {
         let watched = self.0.lock();
-        let count = |kind| watched.partitions.iter().filter(|answer| **answer == Some(kind)).count();
-        IndexAnswerKind::VARIANTS.iter().map(|kind| (*kind, count(*kind))).collect()
+        let count = |kind| {
+            watched
+                .partitions
+                .iter()
+                .filter(|answer| **answer == Some(kind))
+                .count()
+        };
+        IndexAnswerKind::VARIANTS
+            .iter()
+            .map(|kind| (*kind, count(*kind)))
+            .collect()
     }
 }
 
 impl Watched {
-    /// If the number of unavailable partitions must be logged now: the number that was logged before. `None` when it has
-    /// not changed since, or was logged a moment ago.
+    /// If the number of unavailable partitions must be logged now: the number that was logged
+    /// before. `None` when it has not changed since, or was logged a moment ago.
     fn change_to_log(&mut self) -> Option<usize> {
-        let is_due = self.logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_PAUSE);
+        let is_due = self
+            .logged_at
+            .is_none_or(|logged_at| logged_at.elapsed() >= LOG_PAUSE);
         if self.unavailable == self.logged || !is_due {
             return None;
         }
@@ -109,13 +160,17 @@ mod tests {
     #[test]
     fn changes_are_logged_and_requests_are_not() {
         let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
-        let [up, down] = ["a", "b"].map(|product| index.partition_of(&ProductId::parse(product).unwrap()));
+        let [up, down] =
+            ["a", "b"].map(|product| index.partition_of(&ProductId::parse(product).unwrap()));
         assert_ne!(up, down);
         let watch = IndexWatch::new(index.partitions().count());
         let logged = || watch.0.lock().logged;
         let pause_is_over = || watch.0.lock().logged_at = None;
         watch.note(up, IndexAnswerKind::Ready, None);
-        assert!(watch.0.lock().logged_at.is_none(), "nothing has changed for the worse");
+        assert!(
+            watch.0.lock().logged_at.is_none(),
+            "nothing has changed for the worse"
+        );
         // Readers alternate between two products. The master of one of them is down.
         watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
         assert_eq!(logged(), 1);
@@ -125,8 +180,21 @@ mod tests {
             watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
             assert!(watch.0.lock().logged_at.is_none(), "a request is logged");
         }
-        let count = |kind| watch.answers().into_iter().find(|(other, _)| *other == kind).unwrap().1;
-        assert_eq!([count(IndexAnswerKind::Ready), count(IndexAnswerKind::Unreachable)], [1, 1]);
+        let count = |kind| {
+            watch
+                .answers()
+                .into_iter()
+                .find(|(other, _)| *other == kind)
+                .unwrap()
+                .1
+        };
+        assert_eq!(
+            [
+                count(IndexAnswerKind::Ready),
+                count(IndexAnswerKind::Unreachable)
+            ],
+            [1, 1]
+        );
 
         // After the pause, the next request logs the changes made during it.
         watch.0.lock().logged_at = Some(Instant::now());

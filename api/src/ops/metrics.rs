@@ -1,7 +1,7 @@
 //! What is counted.
 //!
-//! **Invariant:** no label holds text that a client sends: routes are labelled by their patterns, and unknown methods
-//! as `other`. So the number of time series is bounded.
+//! **Invariant:** no label holds text that a client sends: routes are labelled by their patterns,
+//! and unknown methods as `other`. So the number of time series is bounded.
 
 use std::{
     hash::Hash,
@@ -35,8 +35,9 @@ use super::{
 const PREFIX: &str = "pagemark";
 
 /// Upper bounds of durations, in seconds: from an immediate answer to a request's time-out.
-const DURATION_BUCKETS: [f64; 14] =
-    [0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0];
+const DURATION_BUCKETS: [f64; 14] = [
+    0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1.0, 2.5, 8.0, 25.0,
+];
 
 #[derive(Debug, Clone, Copy, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
@@ -45,12 +46,13 @@ pub(crate) enum Store {
     PageIndex,
 }
 
-/// How table and page index differed when a page was read. A write that is still on its way looks the same, so a few
-/// differences are normal.
+/// How table and page index differed when a page was read. A write that is still on its way looks
+/// the same, so a few differences are normal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "snake_case")]
 pub(crate) enum DriftSign {
-    /// A comment that a rank names exists, but its duplicate under the filter does not, or is malformed.
+    /// A comment that a rank names exists, but its duplicate under the filter does not, or is
+    /// malformed.
     MissingDuplicate,
     /// A rank names a comment that does not exist, or that the table has elsewhere.
     RankWithoutComment,
@@ -101,7 +103,10 @@ struct CallSums {
 
 impl CallSums {
     fn get(&self) -> Reading {
-        Reading::Calls { count: self.count.get(), seconds: self.seconds.get() }
+        Reading::Calls {
+            count: self.count.get(),
+            seconds: self.seconds.get(),
+        }
     }
 }
 
@@ -112,15 +117,31 @@ impl Metrics {
         registry.register("build", "The version that runs", build);
         let metrics = Self {
             requests: registered(&mut registry, "http_requests", "Requests answered"),
-            durations: durations(&mut registry, "http_request_duration", "Time from a request's head to its answer"),
-            shed: registered(&mut registry, "http_requests_shed", "Requests turned away, too many were under way"),
+            durations: durations(
+                &mut registry,
+                "http_request_duration",
+                "Time from a request's head to its answer",
+            ),
+            shed: registered(
+                &mut registry,
+                "http_requests_shed",
+                "Requests turned away, too many were under way",
+            ),
             malformed_requests: registered(
                 &mut registry,
                 "http_requests_malformed",
                 "Requests refused before a route was known: they are not HTTP, or came too slowly",
             ),
-            store_calls: durations(&mut registry, "store_call_duration", "Time of a call of a store with its retries"),
-            index_answers: registered(&mut registry, "page_index_answers", "What the page index answered"),
+            store_calls: durations(
+                &mut registry,
+                "store_call_duration",
+                "Time of a call of a store with its retries",
+            ),
+            index_answers: registered(
+                &mut registry,
+                "page_index_answers",
+                "What the page index answered",
+            ),
             drift_signs: registered(
                 &mut registry,
                 "drift_signs",
@@ -134,36 +155,60 @@ impl Metrics {
             sums: Sums::default(),
             registry,
         };
-        // Rates need a first value: a counter of events that have not happened yet is 0, not absent.
+        // Rates need a first value: a counter of events that have not happened yet is 0, not
+        // absent.
         for sign in DriftSign::VARIANTS {
-            drop(metrics.drift_signs.get_or_create_owned(&[("sign", sign.into())]));
+            drop(
+                metrics
+                    .drift_signs
+                    .get_or_create_owned(&[("sign", sign.into())]),
+            );
         }
         metrics
     }
 
     /// Counts an answered request. `route` is the pattern that its path matched.
-    pub(crate) fn count_request(&self, route: Option<String>, method: &Method, status: StatusCode, took: Duration) {
+    pub(crate) fn count_request(
+        &self,
+        route: Option<String>,
+        method: &Method,
+        status: StatusCode,
+        took: Duration,
+    ) {
         let route = route.unwrap_or_else(|| "none".to_owned());
         if !PATHS.contains(&route.as_str()) {
             self.sums.requests.inc();
-            self.sums.server_errors.inc_by(status.is_server_error().into());
+            self.sums
+                .server_errors
+                .inc_by(status.is_server_error().into());
         }
-        self.durations.get_or_create(&[("route", route.clone())]).observe(took.as_secs_f64());
-        let labels = RequestLabels { route, method: method_name(method), status: status.as_u16() };
+        self.durations
+            .get_or_create(&[("route", route.clone())])
+            .observe(took.as_secs_f64());
+        let labels = RequestLabels {
+            route,
+            method: method_name(method),
+            status: status.as_u16(),
+        };
         self.requests.get_or_create(&labels).inc();
     }
 
     pub(crate) fn count_index_answer(&self, answer: IndexAnswerKind) {
-        self.index_answers.get_or_create(&[("answer", answer.into())]).inc();
+        self.index_answers
+            .get_or_create(&[("answer", answer.into())])
+            .inc();
     }
 
     pub(crate) fn count_drift_sign(&self, sign: DriftSign) {
-        self.drift_signs.get_or_create(&[("sign", sign.into())]).inc();
+        self.drift_signs
+            .get_or_create(&[("sign", sign.into())])
+            .inc();
         self.sums.drift_signs.inc();
     }
 
     pub(crate) fn count_malformed_items(&self, count: usize) {
-        self.malformed_items.inc_by(u64::try_from(count).unwrap_or(u64::MAX));
+        self.malformed_items
+            .inc_by(u64::try_from(count).unwrap_or(u64::MAX));
     }
 
     /// Measures a call of a store. `call` names it in the metrics.
@@ -180,9 +225,15 @@ impl Metrics {
             Store::Table => &self.sums.table,
             Store::PageIndex => &self.sums.page_index,
         };
-        let labels = [("store", store.into()), ("call", call), ("outcome", outcome)];
+        let labels = [
+            ("store", store.into()),
+            ("call", call),
+            ("outcome", outcome),
+        ];
         let took = began.elapsed();
-        self.store_calls.get_or_create(&labels).observe(took.as_secs_f64());
+        self.store_calls
+            .get_or_create(&labels)
+            .observe(took.as_secs_f64());
         sums.count.inc();
         sums.seconds.inc_by(took.as_secs_f64());
         cost::note_call(store.into(), took);
@@ -197,24 +248,49 @@ impl Metrics {
         partitions: &[(IndexAnswerKind, usize)],
     ) -> Snapshot {
         let total = |counter: &Counter| Reading::Total(counter.get());
-        let is_available = is_available(partitions).map(|is_available| u8::from(is_available).into());
+        let is_available =
+            is_available(partitions).map(|is_available| u8::from(is_available).into());
         vec![
             (Series::Requests, "Count", total(&self.sums.requests)),
-            (Series::ServerErrors, "Count", total(&self.sums.server_errors)),
+            (
+                Series::ServerErrors,
+                "Count",
+                total(&self.sums.server_errors),
+            ),
             (Series::RequestsShed, "Count", total(&self.shed)),
-            (Series::RequestsInFlight, "Count", Reading::Level(Some(in_flight.into()))),
-            (Series::AnswerBytes, "Bytes", Reading::Level(Some(answer_bytes.into()))),
+            (
+                Series::RequestsInFlight,
+                "Count",
+                Reading::Level(Some(in_flight.into())),
+            ),
+            (
+                Series::AnswerBytes,
+                "Bytes",
+                Reading::Level(Some(answer_bytes.into())),
+            ),
             (Series::TableTime, "Milliseconds", self.sums.table.get()),
-            (Series::PageIndexTime, "Milliseconds", self.sums.page_index.get()),
-            (Series::PageIndexAvailable, "None", Reading::Level(is_available)),
+            (
+                Series::PageIndexTime,
+                "Milliseconds",
+                self.sums.page_index.get(),
+            ),
+            (
+                Series::PageIndexAvailable,
+                "None",
+                Reading::Level(is_available),
+            ),
             (Series::DriftSigns, "Count", total(&self.sums.drift_signs)),
-            (Series::MalformedItems, "Count", total(&self.malformed_items)),
+            (
+                Series::MalformedItems,
+                "Count",
+                total(&self.malformed_items),
+            ),
         ]
     }
 
-    /// All metrics, in the OpenMetrics text format. `in_flight` is the number of requests under way; `answer_bytes` is
-    /// the memory held by answers; `partitions` are the partitions of the page index by their last answer, which are
-    /// left out until one is known.
+    /// All metrics, in the OpenMetrics text format. `in_flight` is the number of requests under
+    /// way; `answer_bytes` is the memory held by answers; `partitions` are the partitions of the
+    /// page index by their last answer, which are left out until one is known.
     pub(crate) fn text(
         &self,
         in_flight: usize,
@@ -223,18 +299,33 @@ impl Metrics {
     ) -> Result<String, std::fmt::Error> {
         let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let mut present = Registry::with_prefix(PREFIX);
-        present.register("http_requests_in_flight", "Requests under way", ConstGauge::new(number(in_flight)));
+        present.register(
+            "http_requests_in_flight",
+            "Requests under way",
+            ConstGauge::new(number(in_flight)),
+        );
         let help = "Memory held for answers that are being made or have not been taken";
-        present.register_with_unit("http_answer", help, Unit::Bytes, ConstGauge::new(number(answer_bytes)));
+        present.register_with_unit(
+            "http_answer",
+            help,
+            Unit::Bytes,
+            ConstGauge::new(number(answer_bytes)),
+        );
         if let Some(is_available) = is_available(partitions) {
             let help = "Partitions of the page index by what they answered the last time";
-            let by_answer: Family<Names<1>, Gauge> = registered(&mut present, "page_index_partitions", help);
+            let by_answer: Family<Names<1>, Gauge> =
+                registered(&mut present, "page_index_partitions", help);
             for (kind, count) in partitions {
-                by_answer.get_or_create(&[("answer", kind.into())]).set(number(*count));
+                by_answer
+                    .get_or_create(&[("answer", kind.into())])
+                    .set(number(*count));
             }
-            let help =
-                "Whether every partition of the page index that was asked had an answer to believe the last time";
-            present.register("page_index_available", help, ConstGauge::new(i64::from(is_available)));
+            let help = "Whether every partition of the page index that was asked had an answer to believe the last time";
+            present.register(
+                "page_index_available",
+                help,
+                ConstGauge::new(i64::from(is_available)),
+            );
         }
         let mut text = String::new();
         encode_registry(&mut text, &self.registry)?;
@@ -243,10 +334,14 @@ impl Metrics {
     }
 }
 
-/// Whether every partition that was asked had an answer to believe the last time. `None` until one was asked.
+/// Whether every partition that was asked had an answer to believe the last time. `None` until one
+/// was asked.
 fn is_available(partitions: &[(IndexAnswerKind, usize)]) -> Option<bool> {
     let mut asked = partitions.iter().filter(|(_, count)| *count > 0).peekable();
-    asked.peek().is_some().then(|| asked.all(|(kind, _)| *kind == IndexAnswerKind::Ready))
+    asked
+        .peek()
+        .is_some()
+        .then(|| asked.all(|(kind, _)| *kind == IndexAnswerKind::Ready))
 }
 
 fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
@@ -269,7 +364,10 @@ where
 
 fn method_name(method: &Method) -> &'static str {
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
-    known.into_iter().find(|name| *name == method.as_str()).unwrap_or("other")
+    known
+        .into_iter()
+        .find(|name| *name == method.as_str())
+        .unwrap_or("other")
 }
 
 #[cfg(test)]
@@ -282,12 +380,34 @@ mod tests {
     fn labels_hold_nothing_that_a_client_sends() {
         let metrics = Metrics::new();
         let strange = Method::from_bytes(b"BREW").unwrap();
-        metrics.count_request(None, &strange, StatusCode::NOT_FOUND, Duration::from_millis(3));
-        let text = metrics.text(1, 7, &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)]).unwrap();
-        assert!(text.contains(r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#), "{text}");
-        assert!(text.contains("pagemark_http_requests_in_flight 1"), "{text}");
+        metrics.count_request(
+            None,
+            &strange,
+            StatusCode::NOT_FOUND,
+            Duration::from_millis(3),
+        );
+        let text = metrics
+            .text(
+                1,
+                7,
+                &[(IndexAnswerKind::Ready, 0), (IndexAnswerKind::Broken, 0)],
+            )
+            .unwrap();
+        assert!(
+            text.contains(
+                r#"pagemark_http_requests_total{route="none",method="other",status="404"} 1"#
+            ),
+            "{text}"
+        );
+        assert!(
+            text.contains("pagemark_http_requests_in_flight 1"),
+            "{text}"
+        );
         assert!(text.contains("pagemark_http_answer_bytes 7"), "{text}");
-        assert!(text.contains(r#"pagemark_drift_signs_total{sign="row_without_rank"} 0"#), "{text}");
+        assert!(
+            text.contains(r#"pagemark_drift_signs_total{sign="row_without_rank"} 0"#),
+            "{text}"
+        );
         assert!(text.ends_with("# EOF\n"));
     }
 
@@ -295,10 +415,18 @@ mod tests {
     fn the_state_of_the_page_index_is_absent_until_it_is_known() {
         let metrics = Metrics::new();
         let text = |ready, broken| {
-            let answers = [(IndexAnswerKind::Ready, ready), (IndexAnswerKind::Broken, broken)];
+            let answers = [
+                (IndexAnswerKind::Ready, ready),
+                (IndexAnswerKind::Broken, broken),
+            ];
             let text = metrics.text(0, 0, &answers).unwrap();
-            let of_the_index = |line: &&str| line.starts_with("pagemark_page_index_") && !line.contains("_answers");
-            text.lines().filter(of_the_index).map(str::to_owned).collect::<BTreeSet<_>>()
+            let of_the_index = |line: &&str| {
+                line.starts_with("pagemark_page_index_") && !line.contains("_answers")
+            };
+            text.lines()
+                .filter(of_the_index)
+                .map(str::to_owned)
+                .collect::<BTreeSet<_>>()
         };
         assert_eq!(text(0, 0), BTreeSet::new());
         let lines = |available: u8, ready: u8, broken: u8| {
@@ -315,17 +443,40 @@ mod tests {
     #[tokio::test]
     async fn a_call_is_measured_whatever_its_outcome() {
         let metrics = Metrics::new();
-        assert_eq!(metrics.timed(Store::Table, "page", async { Ok::<_, ()>(5) }).await, Ok(5));
-        assert_eq!(metrics.timed(Store::Table, "page", async { Err::<(), _>(7) }).await, Err(7));
+        assert_eq!(
+            metrics
+                .timed(Store::Table, "page", async { Ok::<_, ()>(5) })
+                .await,
+            Ok(5)
+        );
+        assert_eq!(
+            metrics
+                .timed(Store::Table, "page", async { Err::<(), _>(7) })
+                .await,
+            Err(7)
+        );
         let text = metrics.text(0, 0, &[]).unwrap();
         for outcome in ["ok", "error"] {
             let labels = format!(r#"store="table",call="page",outcome="{outcome}""#);
-            assert!(text.contains(&format!("pagemark_store_call_duration_seconds_count{{{labels}}} 1")), "{text}");
+            assert!(
+                text.contains(&format!(
+                    "pagemark_store_call_duration_seconds_count{{{labels}}} 1"
+                )),
+                "{text}"
+            );
         }
-        let seconds = text.lines().filter(|line| line.starts_with("pagemark_store_call_duration_seconds_sum{"));
-        let seconds: f64 = seconds.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap()).sum();
+        let seconds = text
+            .lines()
+            .filter(|line| line.starts_with("pagemark_store_call_duration_seconds_sum{"));
+        let seconds: f64 = seconds
+            .map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap())
+            .sum();
         let [table, page_index] = [&metrics.sums.table, &metrics.sums.page_index];
         assert_eq!((table.count.get(), page_index.count.get()), (2, 0));
-        assert!((table.seconds.get() - seconds).abs() < 1e-9, "{} and {seconds}", table.seconds.get());
+        assert!(
+            (table.seconds.get() - seconds).abs() < 1e-9,
+            "{} and {seconds}",
+            table.seconds.get()
+        );
     }
 }

@@ -27,10 +27,18 @@ pub(crate) async fn metrics(
     memory: web::Data<AnswerMemory>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let text =
-        metrics.text(load.under_way(), memory.held(), &stores.index_watch.answers()).map_err(ApiError::internal)?;
+    let text = metrics
+        .text(
+            load.under_way(),
+            memory.held(),
+            &stores.index_watch.answers(),
+        )
+        .map_err(ApiError::internal)?;
     Ok(HttpResponse::Ok()
-        .insert_header((header::CONTENT_TYPE, "application/openmetrics-text; version=1.0.0; charset=utf-8"))
+        .insert_header((
+            header::CONTENT_TYPE,
+            "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        ))
         .insert_header((header::CACHE_CONTROL, "no-store"))
         .body(text))
 }

@@ -1,5 +1,6 @@
-//! The series that CloudWatch shows of the API, which nothing scrapes in a deployed stack. The log has a line with them
-//! every minute, in the embedded metric format, and a last one at the end of the process.
+//! The series that CloudWatch shows of the API, which nothing scrapes in a deployed stack. The log
+//! has a line with them every minute, in the embedded metric format, and a last one at the end of
+//! the process.
 
 use std::{pin::pin, time::Duration};
 
@@ -33,8 +34,8 @@ pub enum Series {
     MalformedItems,
 }
 
-/// What the metrics say at an instant: the series in their order, each with its unit in CloudWatch (Amazon CloudWatch API
-/// reference: `MetricDatum`).
+/// What the metrics say at an instant: the series in their order, each with its unit in CloudWatch
+/// (Amazon CloudWatch API reference: `MetricDatum`).
 pub(crate) type Snapshot = Vec<(Series, &'static str, Reading)>;
 
 #[derive(Debug, Clone)]
@@ -43,7 +44,8 @@ pub(crate) enum Reading {
     Level(Option<Value>),
     /// A counter since the start of the process: what was added is shown.
     Total(u64),
-    /// Calls since the start of the process, and how long they took together: their mean time is shown, in milliseconds.
+    /// Calls since the start of the process, and how long they took together: their mean time is
+    /// shown, in milliseconds.
     Calls { count: u64, seconds: f64 },
 }
 
@@ -51,8 +53,16 @@ impl Reading {
     fn value_since(&self, before: &Self) -> Option<Value> {
         match (self, before) {
             (Self::Total(now), Self::Total(before)) => Some((now - before).into()),
-            (Self::Calls { count, seconds }, Self::Calls { count: count_before, seconds: seconds_before }) => {
-                let count = u32::try_from(count - count_before).ok().filter(|count| *count > 0)?;
+            (
+                Self::Calls { count, seconds },
+                Self::Calls {
+                    count: count_before,
+                    seconds: seconds_before,
+                },
+            ) => {
+                let count = u32::try_from(count - count_before)
+                    .ok()
+                    .filter(|count| *count > 0)?;
                 Some((1e3 * (seconds - seconds_before) / f64::from(count)).into())
             }
             (Self::Level(now), _) => now.clone(),
@@ -65,7 +75,9 @@ fn line(namespace: &str, at_epoch_ms: i64, now: &Snapshot, before: &Snapshot) ->
     let values = now
         .iter()
         .zip(before)
-        .filter_map(|((series, unit, now), (_, _, before))| Some((series.into(), *unit, now.value_since(before)?)));
+        .filter_map(|((series, unit, now), (_, _, before))| {
+            Some((series.into(), *unit, now.value_since(before)?))
+        });
     emf::line(namespace, PROCESS, at_epoch_ms, &values.collect::<Vec<_>>())
 }
 
@@ -84,7 +96,10 @@ pub(crate) async fn print_during<Ended>(
             ended = &mut serving => Some(ended),
         };
         let now = snapshot();
-        println!("{}", line(namespace, process::now().epoch_ms(), &now, &before));
+        println!(
+            "{}",
+            line(namespace, process::now().epoch_ms(), &now, &before)
+        );
         before = now;
         if let Some(ended) = ended {
             return ended;
@@ -99,28 +114,56 @@ mod tests {
     #[test]
     fn each_line_has_what_was_added_since_the_one_before() {
         let values = |now: &Snapshot, before: &Snapshot| {
-            let line: Value = serde_json::from_str(&line("Pagemark/one", 1_700_000_000_123, now, before)).unwrap();
+            let line: Value =
+                serde_json::from_str(&line("Pagemark/one", 1_700_000_000_123, now, before))
+                    .unwrap();
             let directive = &line["_aws"]["CloudWatchMetrics"][0];
-            assert_eq!((&line["Function"], &directive["Namespace"]), (&"api".into(), &"Pagemark/one".into()));
+            assert_eq!(
+                (&line["Function"], &directive["Namespace"]),
+                (&"api".into(), &"Pagemark/one".into())
+            );
             for metric in directive["Metrics"].as_array().unwrap() {
                 assert!(line[metric["Name"].as_str().unwrap()].is_number(), "{line}");
             }
-            ["Requests", "RequestsInFlight", "TableTime", "PageIndexAvailable"].map(|name| line[name].as_f64())
+            [
+                "Requests",
+                "RequestsInFlight",
+                "TableTime",
+                "PageIndexAvailable",
+            ]
+            .map(|name| line[name].as_f64())
         };
         let calls = |count, seconds| Reading::Calls { count, seconds };
         let snapshot = |requests, table, is_available: Option<u8>| {
             vec![
                 (Series::Requests, "Count", Reading::Total(requests)),
-                (Series::RequestsInFlight, "Count", Reading::Level(Some(2.into()))),
+                (
+                    Series::RequestsInFlight,
+                    "Count",
+                    Reading::Level(Some(2.into())),
+                ),
                 (Series::TableTime, "Milliseconds", table),
-                (Series::PageIndexAvailable, "None", Reading::Level(is_available.map(Value::from))),
+                (
+                    Series::PageIndexAvailable,
+                    "None",
+                    Reading::Level(is_available.map(Value::from)),
+                ),
             ]
         };
         let none = snapshot(0, calls(0, 0.0), None);
         let first = snapshot(5, calls(4, 0.5), None);
-        assert_eq!(values(&first, &none), [Some(5.0), Some(2.0), Some(125.0), None]);
+        assert_eq!(
+            values(&first, &none),
+            [Some(5.0), Some(2.0), Some(125.0), None]
+        );
         let second = snapshot(7, calls(6, 0.75), Some(0));
-        assert_eq!(values(&second, &first), [Some(2.0), Some(2.0), Some(125.0), Some(0.0)]);
-        assert_eq!(values(&second, &second), [Some(0.0), Some(2.0), None, Some(0.0)]);
+        assert_eq!(
+            values(&second, &first),
+            [Some(2.0), Some(2.0), Some(125.0), Some(0.0)]
+        );
+        assert_eq!(
+            values(&second, &second),
+            [Some(0.0), Some(2.0), None, Some(0.0)]
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The most recent positive comment of a product beside its most recent critical one: two queries of one item each.
+//! The most recent positive comment of a product beside its most recent critical one: two queries
+//! of one item each.
 
 use model::{Comment, Filter, FilterKey, Order, ProductId, RatingSet};
 use table::PageQuery;
@@ -24,18 +25,32 @@ pub(crate) struct Contrast {
 impl Contrast {
     pub(crate) const COMMENTS: u16 = 2;
 
-    /// Reads both comments; `None` unless both exist. The rest of a page does not need them, so an error is logged and
-    /// leaves them out.
+    /// Reads both comments; `None` unless both exist. The rest of a page does not need them, so an
+    /// error is logged and leaves them out.
     pub(crate) async fn read(stores: &StoreClients, product: &ProductId) -> Option<Self> {
-        let (positive, critical) = tokio::join!(newest(stores, product, POSITIVE), newest(stores, product, CRITICAL));
-        Some(Self { positive: positive?, critical: critical? })
+        let (positive, critical) = tokio::join!(
+            newest(stores, product, POSITIVE),
+            newest(stores, product, CRITICAL)
+        );
+        Some(Self {
+            positive: positive?,
+            critical: critical?,
+        })
     }
 }
 
 async fn newest(stores: &StoreClients, product: &ProductId, ratings: &str) -> Option<Side> {
     let filter = Filter::new(None, Some(RatingSet::parse(ratings).ok()?));
-    let key = FilterKey { product: product.clone(), filter: filter.clone() };
-    let query = PageQuery { key, order: Order::Newest, limit: 1, start: None };
+    let key = FilterKey {
+        product: product.clone(),
+        filter: filter.clone(),
+    };
+    let query = PageQuery {
+        key,
+        order: Order::Newest,
+        limit: 1,
+        start: None,
+    };
     match stores.page(&query).await {
         Ok(mut page) => page.comments.pop().map(|comment| Side { comment, filter }),
         Err(error) => {

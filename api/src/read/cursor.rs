@@ -1,8 +1,9 @@
 //! Cursors: sealed positions where a page starts or ends.
 //!
-//! A cursor is AES-SIV (RFC 5297) over a direction, an instant and a comment id, in base64url. The seal also covers the
-//! product, filter, order and page size, so a cursor of a different listing does not open. AES-SIV is deterministic and
-//! needs no nonce. So one position always has one cursor, and no nonce can be reused by mistake.
+//! A cursor is AES-SIV (RFC 5297) over a direction, an instant and a comment id, in base64url. The
+//! seal also covers the product, filter, order and page size, so a cursor of a different listing
+//! does not open. AES-SIV is deterministic and needs no nonce. So one position always has one
+//! cursor, and no nonce can be reused by mistake.
 //!
 //! Keys can be changed without breaking cursors: one key seals, and any of several keys opens.
 //!
@@ -73,11 +74,16 @@ impl ListingQuery {
 impl Cursor {
     fn to_bytes(&self) -> Vec<u8> {
         let Cd { created_at, id } = &self.at;
-        let ulid = Ulid::from_string(id.as_str()).ok().filter(|ulid| ulid.to_string() == id.as_str());
-        let is_of_ulid = ulid.is_some_and(|ulid| i64::try_from(ulid.timestamp_ms()) == Ok(created_at.epoch_ms()));
+        let ulid = Ulid::from_string(id.as_str())
+            .ok()
+            .filter(|ulid| ulid.to_string() == id.as_str());
+        let is_of_ulid = ulid
+            .is_some_and(|ulid| i64::try_from(ulid.timestamp_ms()) == Ok(created_at.epoch_ms()));
         let flag = |bit: u8, is_set: bool| if is_set { bit } else { 0 };
         let backward = flag(BACKWARD, self.direction == Direction::Backward);
-        let mut bytes = vec![VERSION | backward | flag(ULID_ID, ulid.is_some()) | flag(ULID_INSTANT, is_of_ulid)];
+        let mut bytes = vec![
+            VERSION | backward | flag(ULID_ID, ulid.is_some()) | flag(ULID_INSTANT, is_of_ulid),
+        ];
         if !is_of_ulid {
             // Writing to memory does not fail.
             bytes.extend(postcard::to_stdvec(&created_at.epoch_ms()).unwrap_or_default());
@@ -95,7 +101,9 @@ impl Cursor {
             return None;
         }
         let (written, rest) = match head & ULID_INSTANT {
-            0 => postcard::take_from_bytes(rest).map(|(ms, rest)| (Some(ms), rest)).ok()?,
+            0 => postcard::take_from_bytes(rest)
+                .map(|(ms, rest)| (Some(ms), rest))
+                .ok()?,
             _ => (None, rest),
         };
         let (id, of_ulid) = if head & ULID_ID == 0 {
@@ -105,8 +113,18 @@ impl Cursor {
             (ulid.to_string(), i64::try_from(ulid.timestamp_ms()).ok())
         };
         let created_at = Timestamp::from_epoch_ms(written.or(of_ulid)?).ok()?;
-        let direction = if head & BACKWARD == 0 { Direction::Forward } else { Direction::Backward };
-        Some(Self { direction, at: Cd { created_at, id: CommentId::parse(&id).ok()? } })
+        let direction = if head & BACKWARD == 0 {
+            Direction::Forward
+        } else {
+            Direction::Backward
+        };
+        Some(Self {
+            direction,
+            at: Cd {
+                created_at,
+                id: CommentId::parse(&id).ok()?,
+            },
+        })
     }
 }
 
@@ -117,10 +135,17 @@ pub(crate) struct CursorSealer {
 }
 
 impl CursorSealer {
-    /// The first key seals. Without any, a random one does, and cursors are good for this process only.
+    /// The first key seals. Without any, a random one does, and cursors are good for this process
+    /// only.
     pub(crate) fn new(keys: &[CursorKey]) -> Self {
-        let (sealing, others) = keys.split_first().map(|(first, others)| (first.clone(), others.to_vec())).unzip();
-        Self { sealing: sealing.unwrap_or_else(|| CursorKey(rand::random())), others: others.unwrap_or_default() }
+        let (sealing, others) = keys
+            .split_first()
+            .map(|(first, others)| (first.clone(), others.to_vec()))
+            .unzip();
+        Self {
+            sealing: sealing.unwrap_or_else(|| CursorKey(rand::random())),
+            others: others.unwrap_or_default(),
+        }
     }
 
     /// Seals a cursor of the listing that these parts identify.
@@ -133,8 +158,8 @@ impl CursorSealer {
     /// Opens a cursor that a client sent back.
     ///
     /// # Errors
-    /// The cursor is broken, tampered with, made for another listing, or sealed with another key. These cases cannot be
-    /// distinguished.
+    /// The cursor is broken, tampered with, made for another listing, or sealed with another key.
+    /// These cases cannot be distinguished.
     pub(crate) fn open(&self, listing: &[Vec<u8>], text: &str) -> Result<Cursor, ApiError> {
         self.try_open(listing, text).ok_or_else(|| {
             let problem = "is not a cursor of this listing: it must come from an earlier answer to the same request, with \
@@ -149,14 +174,19 @@ impl CursorSealer {
         }
         let sealed = BASE64_URL_SAFE_NO_PAD.decode(text).ok()?;
         let keys = std::iter::once(&self.sealing).chain(&self.others);
-        let plain = keys.map(siv).find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
+        let plain = keys
+            .map(siv)
+            .find_map(|mut siv| siv.decrypt(associated_data(listing), &sealed).ok())?;
         Cursor::of_bytes(&plain)
     }
 }
 
-/// AES-SIV separates the parts of its associated data, so two different listings never have equal data.
+/// AES-SIV separates the parts of its associated data, so two different listings never have equal
+/// data.
 fn associated_data(listing: &[Vec<u8>]) -> impl Iterator<Item = &[u8]> {
-    [PURPOSE].into_iter().chain(listing.iter().map(Vec::as_slice))
+    [PURPOSE]
+        .into_iter()
+        .chain(listing.iter().map(Vec::as_slice))
 }
 
 fn siv(key: &CursorKey) -> Aes128Siv {
@@ -174,19 +204,31 @@ mod tests {
     }
 
     fn cursor(direction: Direction, ms: i64, id: &str) -> Cursor {
-        let at = Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() };
+        let at = Cd {
+            created_at: Timestamp::from_epoch_ms(ms).unwrap(),
+            id: CommentId::parse(id).unwrap(),
+        };
         Cursor { direction, at }
     }
 
     fn listing() -> Vec<Vec<u8>> {
         let (product, order) = (ProductId::parse("p/☕").unwrap(), Order::Oldest);
-        ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::MAX }.parts()
+        ListingQuery {
+            product,
+            filter: Filter::ANY,
+            order,
+            page_size: PageSize::MAX,
+        }
+        .parts()
     }
 
     #[test]
     fn a_cursor_outlives_a_change_of_the_key() {
         let [before, after] = [7, 8].map(|byte| CursorKey([byte; 32]));
-        let (listing, given) = (listing(), cursor(Direction::Forward, 1_700_000_000_000, "c1"));
+        let (listing, given) = (
+            listing(),
+            cursor(Direction::Forward, 1_700_000_000_000, "c1"),
+        );
         let old = CursorSealer::new(std::slice::from_ref(&before));
         let preparing = CursorSealer::new(&[before.clone(), after.clone()]);
         let changed = CursorSealer::new(&[after.clone(), before]);
@@ -204,10 +246,25 @@ mod tests {
     #[test]
     fn cursors_are_short() {
         for (what, ms, id, characters) in [
-            ("a ULID of its own instant", 1_700_000_000_000, "01HF7YAT000000000000000000", 44),
-            ("a ULID of another", 1_700_000_000_001, "01HF7YAT000000000000000000", 52),
+            (
+                "a ULID of its own instant",
+                1_700_000_000_000,
+                "01HF7YAT000000000000000000",
+                44,
+            ),
+            (
+                "a ULID of another",
+                1_700_000_000_001,
+                "01HF7YAT000000000000000000",
+                52,
+            ),
             ("ten characters", 1_700_000_000_000, "1234567890", 44),
-            ("a UUID", 1_700_000_000_000, "67e55044-10b1-426f-9247-bb680e5fe0c8", 79),
+            (
+                "a UUID",
+                1_700_000_000_000,
+                "67e55044-10b1-426f-9247-bb680e5fe0c8",
+                79,
+            ),
             ("the longest", -1, &"x".repeat(64), 110),
         ] {
             let sealed = sealer().seal(&listing(), &cursor(Direction::Forward, ms, id));
@@ -217,11 +274,24 @@ mod tests {
 
     #[test]
     fn unsealed_bytes_are_no_cursor() {
-        for bytes in [&[][..], &[VERSION], &[VERSION, 0x80], &[0x20, 1, b'c'], &[VERSION | ULID_ID, 1, 2, 3]] {
+        for bytes in [
+            &[][..],
+            &[VERSION],
+            &[VERSION, 0x80],
+            &[0x20, 1, b'c'],
+            &[VERSION | ULID_ID, 1, 2, 3],
+        ] {
             assert_eq!(Cursor::of_bytes(bytes), None, "{bytes:?}");
         }
-        assert_eq!(Cursor::of_bytes(&[[VERSION].as_slice(), &[0xFF; 12], b"c"].concat()), None);
-        assert_eq!(Cursor::of_bytes(&[VERSION | ULID_INSTANT, b'c']), None, "no instant anywhere");
+        assert_eq!(
+            Cursor::of_bytes(&[[VERSION].as_slice(), &[0xFF; 12], b"c"].concat()),
+            None
+        );
+        assert_eq!(
+            Cursor::of_bytes(&[VERSION | ULID_INSTANT, b'c']),
+            None,
+            "no instant anywhere"
+        );
     }
 
     proptest! {

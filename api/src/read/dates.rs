@@ -6,8 +6,8 @@ use page_index::{Position, Ranked, RankedQuery};
 use super::ListingQuery;
 use crate::{error::ApiError, store::StoreClients};
 
-/// Finds the newest comment of a period, or else the newest before it. When every comment is later, it is the place of the
-/// oldest one, without an id.
+/// Finds the newest comment of a period, or else the newest before it. When every comment is later,
+/// it is the place of the oldest one, without an id.
 ///
 /// # Errors
 /// The page index is unavailable.
@@ -17,9 +17,28 @@ pub(crate) async fn place(
     period: Period,
 ) -> Result<(Position, Option<CommentId>), ApiError> {
     let (as_of, settled_at) = (Some(period.end()), Some(stores.settled_at()));
-    let newest = RankedQuery { order: Order::Newest, count: 1, as_of, settled_at, ..query.ranked_query() };
-    let ranked = stores.ranked("ranks", &[newest]).await.and_then(|mut ranked| ranked.pop());
-    let Ranked { comments, total, settled, all, .. } = ranked.ok_or(ApiError::IndexUnavailable)?;
-    let position = Position { older: total.saturating_sub(1), total: all, settled };
+    let newest = RankedQuery {
+        order: Order::Newest,
+        count: 1,
+        as_of,
+        settled_at,
+        ..query.ranked_query()
+    };
+    let ranked = stores
+        .ranked("ranks", &[newest])
+        .await
+        .and_then(|mut ranked| ranked.pop());
+    let Ranked {
+        comments,
+        total,
+        settled,
+        all,
+        ..
+    } = ranked.ok_or(ApiError::IndexUnavailable)?;
+    let position = Position {
+        older: total.saturating_sub(1),
+        total: all,
+        settled,
+    };
     Ok((position, comments.into_iter().next().map(|cd| cd.id)))
 }

@@ -27,12 +27,20 @@ pub(crate) struct ListingQuery {
 }
 
 impl ListingQuery {
-    /// The number of the page that holds the comment at this position. `None` for the front page of stable numbering.
+    /// The number of the page that holds the comment at this position. `None` for the front page of
+    /// stable numbering.
     pub(crate) fn number_of(&self, is_stable: bool, position: Position) -> Option<PageNumber> {
-        let Position { older, total, settled } = position;
+        let Position {
+            older,
+            total,
+            settled,
+        } = position;
         match (is_stable, self.order) {
             (true, _) => StablePages::new(settled, self.page_size).of_rank(older),
-            (false, Order::Newest) => Some(PageNumber::of_rank(total.saturating_sub(1 + older), self.page_size)),
+            (false, Order::Newest) => Some(PageNumber::of_rank(
+                total.saturating_sub(1 + older),
+                self.page_size,
+            )),
             (false, Order::Oldest) => Some(PageNumber::of_rank(older, self.page_size)),
         }
     }

@@ -1,18 +1,21 @@
-//! One page of comments, by number or by cursor: filter → ranks of the page → one query of the table.
+//! One page of comments, by number or by cursor: filter → ranks of the page → one query of the
+//! table.
 //!
 //! | page index | page 1, the front page and cursors | other pages |
 //! | --- | --- | --- |
 //! | ready | with totals | with totals; past the end is [`ApiError::PastTheEnd`] |
 //! | not ready, or out of reach | without totals | [`ApiError::IndexUnavailable`] |
 //!
-//! `by_ranks` and `by_table` plan a page and make it, `join` fills in its ranks, `beyond` looks past the end.
+//! `by_ranks` and `by_table` plan a page and make it, `join` fills in its ranks, `beyond` looks
+//! past the end.
 //!
-//! **A numbered page is what its ranks say** (ADR 8). So ids, order and totals are those of the page index, even while no
-//! duplicate is written. `total` is the count of the index, or the end of the shown page where that is greater. Where the
-//! numbers end and the table has more, a program continues by cursor, and a person to the page with the next number.
+//! **A numbered page is what its ranks say** (ADR 8). So ids, order and totals are those of the
+//! page index, even while no duplicate is written. `total` is the count of the index, or the end of
+//! the shown page where that is greater. Where the numbers end and the table has more, a program
+//! continues by cursor, and a person to the page with the next number.
 //!
-//! **Invariant:** only a ready index gives an empty page 1. Without it, the table's own index may be behind
-//! (`only_a_ready_index_gives_an_empty_page`).
+//! **Invariant:** only a ready index gives an empty page 1. Without it, the table's own index may
+//! be behind (`only_a_ready_index_gives_an_empty_page`).
 
 mod beyond;
 mod by_ranks;
@@ -34,13 +37,16 @@ use join::Join;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListingPage {
     pub(crate) comments: Vec<Comment>,
-    /// The number of comments that match the filter, at least the number shown. `None` without the page index.
+    /// The number of comments that match the filter, at least the number shown. `None` without the
+    /// page index.
     pub(crate) total: Option<u64>,
-    /// The number of comments that archive pages are made of. `None` for a cursor, and without the page index.
+    /// The number of comments that archive pages are made of. `None` for a cursor, and without the
+    /// page index.
     pub(crate) settled: Option<u64>,
     pub(crate) next: Option<Cursor>,
     pub(crate) prev: Option<Cursor>,
-    /// The instant that page numbers refer to: comments dated later are not counted. `None` where none does.
+    /// The instant that page numbers refer to: comments dated later are not counted. `None` where
+    /// none does.
     pub(crate) as_of: Option<Timestamp>,
     /// Whether no page number leads to the comments after the page: only `next` does.
     pub(crate) continues_by_cursor: bool,
@@ -50,13 +56,24 @@ pub(crate) struct ListingPage {
 
 impl ListingQuery {
     fn page_query(&self, order: Order, limit: u16, start: Option<Cd>) -> PageQuery {
-        let key = FilterKey { product: self.product.clone(), filter: self.filter.clone() };
-        PageQuery { key, order, limit, start }
+        let key = FilterKey {
+            product: self.product.clone(),
+            filter: self.filter.clone(),
+        };
+        PageQuery {
+            key,
+            order,
+            limit,
+            start,
+        }
     }
 
     /// A question to the page index about the listing, for totals alone.
     pub(super) fn ranked_query(&self) -> RankedQuery<'_> {
-        RankedQuery { order: self.order, ..RankedQuery::new(&self.product, &self.filter) }
+        RankedQuery {
+            order: self.order,
+            ..RankedQuery::new(&self.product, &self.filter)
+        }
     }
 }
 
@@ -81,13 +98,19 @@ impl PageRequest<'_> {
     pub(crate) fn comments_max(&self) -> u16 {
         match self.at {
             PageAt::Front => StablePages::front_max(self.query.page_size),
-            PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => self.query.page_size.get().into(),
+            PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => {
+                self.query.page_size.get().into()
+            }
         }
     }
 
     /// Comments dated later do not count. `None`: all do.
     fn as_of(&self) -> Option<Timestamp> {
-        if let PageAt::Number(_, as_of) = self.at { as_of } else { None }
+        if let PageAt::Number(_, as_of) = self.at {
+            as_of
+        } else {
+            None
+        }
     }
 
     fn ranked_query(&self, settled_at: Timestamp) -> RankedQuery<'_> {
@@ -95,34 +118,66 @@ impl PageRequest<'_> {
         let settled_at = Some(settled_at);
         match self.at {
             PageAt::Number(number, as_of) => {
-                let skip = number.skip(size).saturating_sub(planted::has(Bug::SkipOffByOne).into());
-                RankedQuery { skip, count: size.get().into(), as_of, ..all }
+                let skip = number
+                    .skip(size)
+                    .saturating_sub(planted::has(Bug::SkipOffByOne).into());
+                RankedQuery {
+                    skip,
+                    count: size.get().into(),
+                    as_of,
+                    ..all
+                }
             }
             PageAt::Archive(number) => {
                 let (order, count) = (Order::Oldest, size.get().into());
-                RankedQuery { order, skip: number.skip(size), count, as_of: settled_at, settled_at, ..all }
+                RankedQuery {
+                    order,
+                    skip: number.skip(size),
+                    count,
+                    as_of: settled_at,
+                    settled_at,
+                    ..all
+                }
             }
             // The newest archived comment too: it is where the page ends.
-            PageAt::Front => RankedQuery { count: StablePages::front_max(size) + 1, settled_at, ..all },
+            PageAt::Front => RankedQuery {
+                count: StablePages::front_max(size) + 1,
+                settled_at,
+                ..all
+            },
             PageAt::Cursor(_) => all,
         }
     }
 
-    /// Reads the page, and what the page index counts besides. There is no page when the number of an archive page leads
-    /// to the front page. Errors: past the end; the page index is needed and unavailable, or behind; the table's.
+    /// Reads the page, and what the page index counts besides. There is no page when the number of
+    /// an archive page leads to the front page. Errors: past the end; the page index is needed and
+    /// unavailable, or behind; the table's.
     pub(crate) async fn read(
         &self,
         stores: &StoreClients,
         stats: StatsWanted,
     ) -> (Result<Option<ListingPage>, ApiError>, Option<Stats>) {
-        let asked = [RankedQuery { stats, ..self.ranked_query(stores.settled_at()) }];
-        let ranked = async { stores.ranked("ranks", &asked).await.and_then(|mut ranked| ranked.pop()) };
+        let asked = [RankedQuery {
+            stats,
+            ..self.ranked_query(stores.settled_at())
+        }];
+        let ranked = async {
+            stores
+                .ranked("ranks", &asked)
+                .await
+                .and_then(|mut ranked| ranked.pop())
+        };
         let (listing, ranked) = if let PageAt::Cursor(_) = self.at {
             let rows = self.table_query();
             let (ranked, rows) = tokio::join!(ranked, stores.page(&rows));
             let total = ranked.as_ref().map(|ranked| ranked.total);
-            let listing = rows.map_err(ApiError::from).and_then(|rows| self.cut_rows(rows));
-            (listing.map(|listing| Some(ListingPage { total, ..listing })), ranked)
+            let listing = rows
+                .map_err(ApiError::from)
+                .and_then(|rows| self.cut_rows(rows));
+            (
+                listing.map(|listing| Some(ListingPage { total, ..listing })),
+                ranked,
+            )
         } else {
             match ranked.await {
                 Some(ranked) => (self.read_ranked(stores, &ranked).await, Some(ranked)),
@@ -132,28 +187,48 @@ impl PageRequest<'_> {
         (listing, ranked.and_then(|ranked| ranked.stats))
     }
 
-    async fn read_ranked(&self, stores: &StoreClients, ranked: &Ranked) -> Result<Option<ListingPage>, ApiError> {
+    async fn read_ranked(
+        &self,
+        stores: &StoreClients,
+        ranked: &Ranked,
+    ) -> Result<Option<ListingPage>, ApiError> {
         let ranks = match self.plan(ranked) {
             Ok(Some(ranks)) => ranks,
             Ok(None) => return Ok(None),
             Err(error) if planted::has(Bug::PastIsNotFound) => return Err(error),
             Err(error) => {
-                let counted = if let PageAt::Number(..) = self.at { ranked.total } else { ranked.all };
-                return Err(self.query.check_ranked(stores, self.as_of(), counted).await.err().unwrap_or(error));
+                let counted = if let PageAt::Number(..) = self.at {
+                    ranked.total
+                } else {
+                    ranked.all
+                };
+                return Err(self
+                    .query
+                    .check_ranked(stores, self.as_of(), counted)
+                    .await
+                    .err()
+                    .unwrap_or(error));
             }
         };
-        let rows = stores.page_of_ranks(&ranks.page_query(self.query), ranks.comments).await?;
+        let rows = stores
+            .page_of_ranks(&ranks.page_query(self.query), ranks.comments)
+            .await?;
         let mut join = Join::new(ranks, rows);
         let mut missing = join.missing();
         if planted::has(Bug::TrustsDuplicates) {
             missing.clear();
         }
-        let found =
-            if missing.is_empty() { Vec::new() } else { stores.comments_in(&self.query.product, &missing).await? };
+        let found = if missing.is_empty() {
+            Vec::new()
+        } else {
+            stores.comments_in(&self.query.product, &missing).await?
+        };
         for difference in join.fill(self.query, found.into_iter().flatten()) {
             stores.report(difference);
         }
-        join.unranked.iter().for_each(|_| stores.metrics.count_drift_sign(DriftSign::RowWithoutRank));
+        join.unranked
+            .iter()
+            .for_each(|_| stores.metrics.count_drift_sign(DriftSign::RowWithoutRank));
         Ok(Some(self.cut(ranked, join.finish()?)))
     }
 
@@ -163,14 +238,20 @@ impl PageRequest<'_> {
             PageAt::Number(PageNumber::FIRST, _) | PageAt::Front => {
                 self.cut_rows(stores.page(&self.table_query()).await?)
             }
-            PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => Err(ApiError::IndexUnavailable),
+            PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => {
+                Err(ApiError::IndexUnavailable)
+            }
         }
     }
 }
 
 /// The start key just above all comments dated `as_of`.
 fn just_after(as_of: Timestamp) -> Option<Cd> {
-    Cd { created_at: as_of, id: CommentId::greatest() }.just_after()
+    Cd {
+        created_at: as_of,
+        id: CommentId::greatest(),
+    }
+    .just_after()
 }
 
 #[cfg(test)]

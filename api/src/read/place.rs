@@ -35,41 +35,71 @@ pub(crate) struct Neighbours<Page = String> {
 
 impl<Page> Neighbours<Page> {
     pub(crate) fn and_then<Other>(self, to: impl Fn(Page) -> Option<Other>) -> Neighbours<Other> {
-        let Self { first, prev, next, last } = self;
+        let Self {
+            first,
+            prev,
+            next,
+            last,
+        } = self;
         let [first, prev, next, last] = [first, prev, next, last].map(|page| page.and_then(&to));
-        Neighbours { first, prev, next, last }
+        Neighbours {
+            first,
+            prev,
+            next,
+            last,
+        }
     }
 }
 
 impl Place {
-    /// The place of the page with this number. Without one it is the front page in stable numbering, and else page 1.
-    pub(crate) fn numbered(number: Option<PageNumber>, is_stable: bool, size: PageSize, listing: &ListingPage) -> Self {
+    /// The place of the page with this number. Without one it is the front page in stable
+    /// numbering, and else page 1.
+    pub(crate) fn numbered(
+        number: Option<PageNumber>,
+        is_stable: bool,
+        size: PageSize,
+        listing: &ListingPage,
+    ) -> Self {
         let number = number.map(PageNumber::get);
         if !is_stable {
             let total_pages = listing.total.map(|total| size.total_pages(total));
-            return Self::Counted { number: number.unwrap_or(1), total_pages };
+            return Self::Counted {
+                number: number.unwrap_or(1),
+                total_pages,
+            };
         }
-        let archived = listing.settled.map(|settled| StablePages::new(settled, size).archived());
+        let archived = listing
+            .settled
+            .map(|settled| StablePages::new(settled, size).archived());
         match number {
-            Some(number) => Self::Archive { number, archived: archived.unwrap_or(number) },
+            Some(number) => Self::Archive {
+                number,
+                archived: archived.unwrap_or(number),
+            },
             None => Self::Front { archived },
         }
     }
 
-    /// The neighbours of the page, by their numbers. The front page has none, so it is `Some(None)`.
+    /// The neighbours of the page, by their numbers. The front page has none, so it is
+    /// `Some(None)`.
     ///
-    /// The neighbours of an archive page never change. Its newer neighbour has a number, even while that number still leads
-    /// to the front page.
+    /// The neighbours of an archive page never change. Its newer neighbour has a number, even while
+    /// that number still leads to the front page.
     pub(crate) fn neighbours(self) -> Neighbours<Option<u64>> {
         let numbered = |number: u64| (number > 0).then_some(Some(number));
         match self {
-            Self::Counted { number, total_pages: Some(total_pages) } => Neighbours {
+            Self::Counted {
+                number,
+                total_pages: Some(total_pages),
+            } => Neighbours {
                 first: numbered(1),
                 prev: numbered(number.saturating_sub(1)),
                 next: (number < total_pages).then_some(Some(number + 1)),
                 last: numbered(total_pages),
             },
-            Self::Front { archived: Some(archived) } => Neighbours {
+            Self::Front {
+                archived: Some(archived),
+            } => Neighbours {
                 first: Some(None),
                 prev: None,
                 next: numbered(archived),
@@ -81,9 +111,11 @@ impl Place {
                 next: numbered(number - 1),
                 last: numbered(1),
             },
-            Self::Counted { total_pages: None, .. } | Self::Front { archived: None } | Self::Unknown => {
-                Neighbours::default()
+            Self::Counted {
+                total_pages: None, ..
             }
+            | Self::Front { archived: None }
+            | Self::Unknown => Neighbours::default(),
         }
     }
 }

@@ -1,10 +1,12 @@
-//! The products that have comments. One cached walk over the page index serves the list of products and the sitemap.
+//! The products that have comments. One cached walk over the page index serves the list of products
+//! and the sitemap.
 //!
 //! **Invariant:** a walk comes from a ready page index, every partition of it
 //! (`without_stores_reading_is_503_and_never_404`).
 //!
-//! **Invariant:** one task at a time walks, and then pauses [`PAUSE`] times as long as it walked. So a large site does
-//! not keep its page index busy. The task continues after its requester has gone.
+//! **Invariant:** one task at a time walks, and then pauses [`PAUSE`] times as long as it walked.
+//! So a large site does not keep its page index busy. The task continues after its requester has
+//! gone.
 
 pub(crate) mod parts;
 
@@ -39,8 +41,8 @@ const PAUSE: u32 = 100;
 /// The shortest pause.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 
-/// A walk is used for at least this long, and for at least two pauses. So the list and the sitemap outlive a short
-/// absence of the page index.
+/// A walk is used for at least this long, and for at least two pauses. So the list and the sitemap
+/// outlive a short absence of the page index.
 const USED_FOR_MIN: Duration = Duration::from_secs(600);
 
 /// How many partitions are read in parallel: enough to hide the round trips of many small ones.
@@ -49,17 +51,20 @@ const PARTITIONS_TOGETHER: usize = 8;
 /// Number of products whose comments one call counts.
 const PRODUCTS_TOGETHER: usize = 1_000;
 
-/// Maximum number of listings of a walk: one for each product, and one for each language that search engines may index.
-/// They take about 130 MB, and as much again while the next walk is under way.
+/// Maximum number of listings of a walk: one for each product, and one for each language that
+/// search engines may index. They take about 130 MB, and as much again while the next walk is under
+/// way.
 const LISTINGS_MAX: usize = 1_000_000;
 
-/// Maximum number of pages of a walk whose dates are kept, in 32 MB. Those of further parts are read each time.
+/// Maximum number of pages of a walk whose dates are kept, in 32 MB. Those of further parts are
+/// read each time.
 const DATES_MAX: usize = 2 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     partitions: Vec<(IndexPartition, PartitionSitemap)>,
-    /// The places of the products in `partitions`: the most comments first, equal ones by their ids.
+    /// The places of the products in `partitions`: the most comments first, equal ones by their
+    /// ids.
     most_commented: Vec<[u32; 2]>,
     dated: AtomicUsize,
 }
@@ -76,11 +81,22 @@ impl Walk {
         }
         let mut products = Vec::new();
         for ((_, partition), at) in partitions.iter().zip(0..) {
-            products.extend(partition.products().iter().zip(0..).map(|(product, place)| (product, [at, place])));
+            products.extend(
+                partition
+                    .products()
+                    .iter()
+                    .zip(0..)
+                    .map(|(product, place)| (product, [at, place])),
+            );
         }
-        products.sort_unstable_by_key(|(product, _)| (Reverse(product.by_rating.total()), &product.id));
+        products
+            .sort_unstable_by_key(|(product, _)| (Reverse(product.by_rating.total()), &product.id));
         let most_commented = products.into_iter().map(|(_, place)| place).collect();
-        Self { partitions, most_commented, dated: AtomicUsize::new(dated) }
+        Self {
+            partitions,
+            most_commented,
+            dated: AtomicUsize::new(dated),
+        }
     }
 
     pub(crate) fn total(&self) -> u64 {
@@ -88,16 +104,27 @@ impl Walk {
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = (u16, &PartitionSitemap)> {
-        self.partitions.iter().map(|(partition, sitemap)| (partition.number(), sitemap))
+        self.partitions
+            .iter()
+            .map(|(partition, sitemap)| (partition.number(), sitemap))
     }
 
     /// The products on a page of the list, the most commented first.
-    pub(crate) fn page(&self, number: PageNumber, size: PageSize) -> impl Iterator<Item = &Product> {
+    pub(crate) fn page(
+        &self,
+        number: PageNumber,
+        size: PageSize,
+    ) -> impl Iterator<Item = &Product> {
         let before = usize::try_from(number.skip(size)).unwrap_or(usize::MAX);
-        self.most_commented.iter().skip(before).take(size.get().into()).filter_map(|place| {
-            let [partition, product] = place.map(|place| usize::try_from(place).unwrap_or(usize::MAX));
-            self.partitions.get(partition)?.1.products().get(product)
-        })
+        self.most_commented
+            .iter()
+            .skip(before)
+            .take(size.get().into())
+            .filter_map(|place| {
+                let [partition, product] =
+                    place.map(|place| usize::try_from(place).unwrap_or(usize::MAX));
+                self.partitions.get(partition)?.1.products().get(product)
+            })
     }
 }
 
@@ -114,27 +141,49 @@ impl Fresh<Arc<Walk>> {
     fn of_walk(walk: Arc<Walk>, took: Duration) -> Self {
         let pause = (took * PAUSE).max(PAUSE_MIN);
         // Without products it may be older than an import that has just ended.
-        let used_for = if walk.total() == 0 { pause } else { USED_FOR_MIN.max(pause * 2) };
-        Self { value: walk, pause, used_for }
+        let used_for = if walk.total() == 0 {
+            pause
+        } else {
+            USED_FOR_MIN.max(pause * 2)
+        };
+        Self {
+            value: walk,
+            pause,
+            used_for,
+        }
     }
 }
 
 impl Products {
     pub(crate) fn new(stores: Data<StoreClients>, site: Data<Site>) -> Self {
-        Self { stores, site, walk: Kept::new(), dating: Mutex::default() }
+        Self {
+            stores,
+            site,
+            walk: Kept::new(),
+            dating: Mutex::default(),
+        }
     }
 
     /// A walk whose list has this page. Page 1 exists even without products.
     ///
     /// # Errors
     /// [`ApiError::PastTheEnd`], and [`ApiError::IndexUnavailable`].
-    pub(crate) async fn walk_with(self: Arc<Self>, number: PageNumber, size: PageSize) -> Result<Arc<Walk>, ApiError> {
+    pub(crate) async fn walk_with(
+        self: Arc<Self>,
+        number: PageNumber,
+        size: PageSize,
+    ) -> Result<Arc<Walk>, ApiError> {
         let walk = self.walk().await?;
         let (page, total_pages) = (number.get(), size.total_pages(walk.total()));
-        if page > total_pages { Err(ApiError::PastTheEnd { page, total_pages }) } else { Ok(walk) }
+        if page > total_pages {
+            Err(ApiError::PastTheEnd { page, total_pages })
+        } else {
+            Ok(walk)
+        }
     }
 
-    /// The last walk, or a new one. A walk that is older than its pause has the next one begin, without waiting for it.
+    /// The last walk, or a new one. A walk that is older than its pause has the next one begin,
+    /// without waiting for it.
     ///
     /// # Errors
     /// [`ApiError::IndexUnavailable`].
@@ -151,12 +200,14 @@ impl Products {
         Some(Fresh::of_walk(Arc::new(walk), began.elapsed()))
     }
 
-    /// Sorts the list on a thread for such work: a million products take about a second, and this thread answers requests.
-    /// `None` when that fails, which is logged.
+    /// Sorts the list on a thread for such work: a million products take about a second, and this
+    /// thread answers requests. `None` when that fails, which is logged.
     async fn sorted(&self, partitions: Vec<(IndexPartition, PartitionSitemap)>) -> Option<Walk> {
         let before = self.walk.usable();
         let sorted = actix_web::web::block(move || Walk::new(partitions, before.as_deref())).await;
-        sorted.inspect_err(|error| tracing::error!(%error, "the list of products was not sorted")).ok()
+        sorted
+            .inspect_err(|error| tracing::error!(%error, "the list of products was not sorted"))
+            .ok()
     }
 
     async fn read(&self) -> Option<Vec<(IndexPartition, PartitionSitemap)>> {
@@ -178,7 +229,9 @@ impl Products {
                 partitions.push((partition, PartitionSitemap::new(products, site_bytes)));
             }
             if listings > LISTINGS_MAX {
-                tracing::warn!("there are more products than a walk holds; the others are in neither list nor sitemap");
+                tracing::warn!(
+                    "there are more products than a walk holds; the others are in neither list nor sitemap"
+                );
                 break;
             }
         }
@@ -188,24 +241,39 @@ impl Products {
     /// The products of a partition that have comments, in ascending order of their ids.
     async fn products_of(&self, partition: IndexPartition) -> Option<Vec<Product>> {
         let mut products = Vec::new();
-        for named in self.stores.products(partition).await?.chunks(PRODUCTS_TOGETHER) {
+        for named in self
+            .stores
+            .products(partition)
+            .await?
+            .chunks(PRODUCTS_TOGETHER)
+        {
             let settled_at = Some(self.stores.settled_at());
             let query = |product| RankedQuery {
                 settled_at,
                 stats: StatsWanted::WithLanguages,
                 ..RankedQuery::new(product, &Filter::ANY)
             };
-            let counted = self.stores.ranked("catalog", &named.iter().map(query).collect::<Vec<_>>()).await?;
+            let counted = self
+                .stores
+                .ranked("catalog", &named.iter().map(query).collect::<Vec<_>>())
+                .await?;
             let counted = named.iter().zip(counted);
             // A product without comments is about to be removed.
-            products.extend(counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled)));
+            products.extend(
+                counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled)),
+            );
         }
         Some(products)
     }
 
-    /// The dates of a part of this sitemap of the walk, counted from 0. They are read once for as long as the partition does
-    /// not change. `None` while the page index is away.
-    pub(crate) async fn dates(&self, walk: &Walk, sitemap: &PartitionSitemap, part: usize) -> Option<Arc<Dates>> {
+    /// The dates of a part of this sitemap of the walk, counted from 0. They are read once for as
+    /// long as the partition does not change. `None` while the page index is away.
+    pub(crate) async fn dates(
+        &self,
+        walk: &Walk,
+        sitemap: &PartitionSitemap,
+        part: usize,
+    ) -> Option<Arc<Dates>> {
         let known = sitemap.dates(part)?;
         if known.get().is_some() {
             return known.get().cloned();
@@ -215,7 +283,11 @@ impl Products {
         if known.get().is_some() {
             return known.get().cloned();
         }
-        let newest: Vec<RankedQuery<'_>> = sitemap.pages(part)?.into_iter().map(|page| page.newest).collect();
+        let newest: Vec<RankedQuery<'_>> = sitemap
+            .pages(part)?
+            .into_iter()
+            .map(|page| page.newest)
+            .collect();
         let newest = self.stores.ranked("catalog", &newest).await?;
         let date = |Ranked { comments, .. }: Ranked| Some(comments.first()?.created_at);
         let dates = Arc::new(newest.into_iter().map(date).collect::<Dates>());
@@ -232,9 +304,14 @@ mod tests {
 
     #[test]
     fn a_walk_is_followed_by_a_pause_of_a_hundred_times_its_duration() {
-        let some = Arc::new(Walk { most_commented: vec![[0, 0]], ..Walk::default() });
+        let some = Arc::new(Walk {
+            most_commented: vec![[0, 0]],
+            ..Walk::default()
+        });
         let ages = |walk: &Arc<Walk>, seconds| {
-            let Fresh { pause, used_for, .. } = Fresh::of_walk(Arc::clone(walk), Duration::from_secs(seconds));
+            let Fresh {
+                pause, used_for, ..
+            } = Fresh::of_walk(Arc::clone(walk), Duration::from_secs(seconds));
             (pause.as_secs(), used_for.as_secs())
         };
         // Without another walk, this one is used for two pauses.

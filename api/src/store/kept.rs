@@ -1,11 +1,12 @@
-//! A value that is read for all requests at once. One task at a time reads it. It is read again when it is old, and after a
-//! pause when a read failed.
+//! A value that is read for all requests at once. One task at a time reads it. It is read again
+//! when it is old, and after a pause when a read failed.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::{sync::Mutex, time::Instant};
 
-/// Pause after a read that failed. Otherwise requests would queue up while a store is away, and fail one after another.
+/// Pause after a read that failed. Otherwise requests would queue up while a store is away, and
+/// fail one after another.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Kept<T> {
@@ -40,7 +41,10 @@ impl<T: Clone> State<T> {
 
     fn keep(&mut self, read: Option<Fresh<T>>, now: Instant) {
         let pause = read.as_ref().map_or(PAUSE_AFTER_FAILURE, |read| read.pause);
-        if let Some(Fresh { value, used_for, .. }) = read {
+        if let Some(Fresh {
+            value, used_for, ..
+        }) = read
+        {
             self.value = Some((value, now + used_for));
         }
         self.pause_until = Some(now + pause);
@@ -49,8 +53,14 @@ impl<T: Clone> State<T> {
 
 impl<T: Clone + Send + 'static> Kept<T> {
     pub(crate) fn new() -> Arc<Self> {
-        let state = State { value: None, pause_until: None };
-        Arc::new(Self { state: parking_lot::Mutex::new(state), reading: Arc::default() })
+        let state = State {
+            value: None,
+            pause_until: None,
+        };
+        Arc::new(Self {
+            state: parking_lot::Mutex::new(state),
+            reading: Arc::default(),
+        })
     }
 
     /// The value that was read last, if it may still be used.
@@ -58,8 +68,8 @@ impl<T: Clone + Send + 'static> Kept<T> {
         self.state.lock().usable(Instant::now())
     }
 
-    /// The value, or `None` while it cannot be read. If it is older than its pause, `read` begins, and nobody waits for it.
-    /// A read that has begun ends, also when its requester has gone.
+    /// The value, or `None` while it cannot be read. If it is older than its pause, `read` begins,
+    /// and nobody waits for it. A read that has begun ends, also when its requester has gone.
     pub(crate) async fn get<R>(self: &Arc<Self>, read: impl FnOnce() -> R) -> Option<T>
     where
         R: Future<Output = Option<Fresh<T>>> + Send + 'static,
@@ -86,7 +96,10 @@ impl<T: Clone + Send + 'static> Kept<T> {
             return usable;
         }
         let read = reading.await;
-        read.inspect_err(|error| tracing::error!(%error, "a read that all requests share has panicked")).ok()?
+        read.inspect_err(
+            |error| tracing::error!(%error, "a read that all requests share has panicked"),
+        )
+        .ok()?
     }
 }
 
@@ -98,10 +111,20 @@ mod tests {
     fn a_value_is_read_again_after_its_pause_and_used_until_its_end() {
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
-        let mut state = State { value: None, pause_until: None };
+        let mut state = State {
+            value: None,
+            pause_until: None,
+        };
         let keep = |value: Option<char>, state: &mut State<char>, second| {
             let [pause, used_for] = [8, 16].map(Duration::from_secs);
-            state.keep(value.map(|value| Fresh { value, pause, used_for }), after(second));
+            state.keep(
+                value.map(|value| Fresh {
+                    value,
+                    pause,
+                    used_for,
+                }),
+                after(second),
+            );
         };
         assert!(state.usable(began).is_none() && !state.pauses(began));
         keep(Some('a'), &mut state, 0);
@@ -109,7 +132,10 @@ mod tests {
         // Where it cannot be read, there is a pause of a second, and the last value stays in use.
         keep(None, &mut state, 9);
         assert!(state.pauses(after(9)) && !state.pauses(after(10)));
-        assert_eq!((state.usable(after(15)), state.usable(after(16))), (Some('a'), None));
+        assert_eq!(
+            (state.usable(after(15)), state.usable(after(16))),
+            (Some('a'), None)
+        );
         keep(Some('b'), &mut state, 20);
         assert_eq!(state.usable(after(35)), Some('b'));
     }

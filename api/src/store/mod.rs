@@ -1,4 +1,5 @@
-//! The clients of the stores. Every call is measured here, and one place judges the answers of the page index.
+//! The clients of the stores. Every call is measured here, and one place judges the answers of the
+//! page index.
 
 pub(crate) mod kept;
 mod per_thread;
@@ -9,18 +10,19 @@ use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 
 use actix_web::web::Data;
 use model::{
-    AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId, ProductRecord, Revision,
-    Status, Timestamp,
+    AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId,
+    ProductRecord, Revision, Status, Timestamp,
     planted::{self, Bug},
 };
 use page_index::{
-    IndexAnswer, IndexPartition, PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
+    IndexAnswer, IndexPartition, PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats,
+    StatsWanted,
 };
 use parking_lot::Mutex;
 use process::{StoreError, now};
 use table::{
-    CommentPatch, Created, Idempotency, InvalidEntry, NewComment, Page, PageQuery, Part, Position as TablePosition,
-    ProductPut, Table, WriteError,
+    CommentPatch, Created, Idempotency, InvalidEntry, NewComment, Page, PageQuery, Part,
+    Position as TablePosition, ProductPut, Table, WriteError,
 };
 use tokio::time::Instant;
 
@@ -39,7 +41,8 @@ use product_cache::ProductCache;
 pub(crate) use reports::Difference;
 use reports::Reports;
 
-/// Age at which the table's id is requested again. A table that was restored or re-created under its name has another id.
+/// Age at which the table's id is requested again. A table that was restored or re-created under
+/// its name has another id.
 const TABLE_ID_MAX_AGE: Duration = Duration::from_secs(60);
 
 /// A known id stays, because page numbers must not depend on the call that asks for it.
@@ -48,8 +51,8 @@ const FOREVER: Duration = Duration::from_secs(1 << 32);
 pub(crate) struct StoreClients {
     table: PerThread<Table>,
     index: PerThread<PageIndex>,
-    /// Markers of the page index must carry it. It is asked for first when it is used, so the service can start while
-    /// DynamoDB is down.
+    /// Markers of the page index must carry it. It is asked for first when it is used, so the
+    /// service can start while DynamoDB is down.
     table_id: Arc<Kept<String>>,
     records: ProductCache,
     reports: Mutex<Reports>,
@@ -59,57 +62,96 @@ pub(crate) struct StoreClients {
 }
 
 impl StoreClients {
-    pub(crate) fn new(table: Table, index: PageIndex, metrics: Arc<Metrics>, settings: Data<ApiSettings>) -> Self {
+    pub(crate) fn new(
+        table: Table,
+        index: PageIndex,
+        metrics: Arc<Metrics>,
+        settings: Data<ApiSettings>,
+    ) -> Self {
         Self {
             table_id: Kept::new(),
             records: ProductCache::new(settings.product_max_age),
             reports: Mutex::default(),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
-            // Readers should rather get pages without totals than wait for a server that does not answer.
-            index: PerThread::new(index.with_circuit_breakers(), |index| index.with_own_connections()),
+            // Readers should rather get pages without totals than wait for a server that does not
+            // answer.
+            index: PerThread::new(index.with_circuit_breakers(), |index| {
+                index.with_own_connections()
+            }),
             metrics,
             settings,
         }
     }
 
-    /// The table's id; `None` while it is unknown. An engine on one machine may take seconds to describe a large table, and
-    /// until then the page index cannot be trusted.
+    /// The table's id; `None` while it is unknown. An engine on one machine may take seconds to
+    /// describe a large table, and until then the page index cannot be trusted.
     pub(crate) async fn table_id(&self) -> Option<String> {
         let describe = |table: Table| async move {
             let described = table.describe().await;
-            let described = described.inspect_err(|error| tracing::warn!(%error, "the table's id is unknown"));
-            Some(Fresh { value: described.ok()?.id, pause: TABLE_ID_MAX_AGE, used_for: FOREVER })
+            let described =
+                described.inspect_err(|error| tracing::warn!(%error, "the table's id is unknown"));
+            Some(Fresh {
+                value: described.ok()?.id,
+                pause: TABLE_ID_MAX_AGE,
+                used_for: FOREVER,
+            })
         };
-        self.table_id.get(|| describe(Table::clone(&self.table))).await
+        self.table_id
+            .get(|| describe(Table::clone(&self.table)))
+            .await
     }
 
-    /// Counts a difference that a page met. If it lasts, repair is told of it in the background: no reader waits.
+    /// Counts a difference that a page met. If it lasts, repair is told of it in the background: no
+    /// reader waits.
     pub(crate) fn report(&self, difference: Difference) {
         self.metrics.count_drift_sign(difference.sign);
         if !self.reports.lock().take_up(&difference, now()) {
             return;
         }
-        let Difference { sign, comment: id, looked_for, .. } = difference;
+        let Difference {
+            sign,
+            comment: id,
+            looked_for,
+            ..
+        } = difference;
         let (table, metrics) = (Table::clone(&self.table), Arc::clone(&self.metrics));
         tokio::spawn(async move {
             let sign: &str = sign.into();
-            match metrics.timed(Store::Table, "report", table.report(&id, &looked_for)).await {
-                Ok(()) => tracing::info!(comment = %id, sign, "a page met a difference that lasts; repair looks at it"),
-                Err(error) => tracing::warn!(comment = %id, sign, %error, "a lasting difference cannot be reported"),
+            match metrics
+                .timed(Store::Table, "report", table.report(&id, &looked_for))
+                .await
+            {
+                Ok(()) => {
+                    tracing::info!(comment = %id, sign, "a page met a difference that lasts; repair looks at it")
+                }
+                Err(error) => {
+                    tracing::warn!(comment = %id, sign, %error, "a lasting difference cannot be reported")
+                }
             }
         });
     }
 
-    /// The comment of this id for readers, strongly consistent. One that is not published counts as absent, and so does
-    /// an invalid primary item.
+    /// The comment of this id for readers, strongly consistent. One that is not published counts as
+    /// absent, and so does an invalid primary item.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        Ok(self.comment_of_any_status(id).await?.filter(|comment| comment.status.is_published()))
+        Ok(self
+            .comment_of_any_status(id)
+            .await?
+            .filter(|comment| comment.status.is_published()))
     }
 
-    /// The comment of this id, published or not, strongly consistent. An invalid primary item counts as absent.
-    pub(crate) async fn comment_of_any_status(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        match self.metrics.timed(Store::Table, "comment", self.table.comment(id)).await {
+    /// The comment of this id, published or not, strongly consistent. An invalid primary item
+    /// counts as absent.
+    pub(crate) async fn comment_of_any_status(
+        &self,
+        id: &CommentId,
+    ) -> Result<Option<Comment>, StoreError> {
+        match self
+            .metrics
+            .timed(Store::Table, "comment", self.table.comment(id))
+            .await
+        {
             Err(StoreError::Malformed(problem)) => {
                 self.note_invalid(&problem);
                 Ok(None)
@@ -118,16 +160,30 @@ impl StoreClients {
         }
     }
 
-    /// The comments of a product with these ids for readers, in their order, strongly consistent. One that is not
-    /// published counts as absent, and so does an invalid primary item. No id may occur twice.
+    /// The comments of a product with these ids for readers, in their order, strongly consistent.
+    /// One that is not published counts as absent, and so does an invalid primary item. No id may
+    /// occur twice.
     pub(crate) async fn comments_in(
         &self,
         product: &ProductId,
         ids: &[CommentId],
     ) -> Result<Vec<Option<Comment>>, StoreError> {
-        let read = self.metrics.timed(Store::Table, "comments", self.table.comments_in(product, ids)).await?;
-        let valid = read.into_iter().map(|comment| comment?.inspect_err(|problem| self.note_invalid(problem)).ok());
-        Ok(valid.map(|comment| comment.filter(|comment| comment.status.is_published())).collect())
+        let read = self
+            .metrics
+            .timed(
+                Store::Table,
+                "comments",
+                self.table.comments_in(product, ids),
+            )
+            .await?;
+        let valid = read.into_iter().map(|comment| {
+            comment?
+                .inspect_err(|problem| self.note_invalid(problem))
+                .ok()
+        });
+        Ok(valid
+            .map(|comment| comment.filter(|comment| comment.status.is_published()))
+            .collect())
     }
 
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {
@@ -149,8 +205,13 @@ impl StoreClients {
         self.noted(query, self.table.page(query)).await
     }
 
-    pub(crate) async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
-        self.noted(query, self.table.page_of_ranks(query, ranks)).await
+    pub(crate) async fn page_of_ranks(
+        &self,
+        query: &PageQuery,
+        ranks: &[Cd],
+    ) -> Result<Page, StoreError> {
+        self.noted(query, self.table.page_of_ranks(query, ranks))
+            .await
     }
 
     async fn noted(
@@ -160,13 +221,21 @@ impl StoreClients {
     ) -> Result<Page, StoreError> {
         let page = self.metrics.timed(Store::Table, "page", read).await?;
         cost::note_query(query, &page);
-        let malformed = page.malformed.iter().chain(&page.left_out).map(|item| &item.problem);
+        let malformed = page
+            .malformed
+            .iter()
+            .chain(&page.left_out)
+            .map(|item| &item.problem);
         self.note_malformed(format_args!("a page of {}", query.key), malformed);
         Ok(page)
     }
 
     /// Counts the malformed items that an answer is made without, and logs the first.
-    fn note_malformed<'answer>(&self, answer: impl Display, mut problems: impl Iterator<Item = &'answer Malformed>) {
+    fn note_malformed<'answer>(
+        &self,
+        answer: impl Display,
+        mut problems: impl Iterator<Item = &'answer Malformed>,
+    ) {
         if let Some(problem) = problems.next() {
             let count = 1 + problems.count();
             self.metrics.count_malformed_items(count);
@@ -184,7 +253,10 @@ impl StoreClients {
     ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
         let read = self.table.moderation_part(status, after, from, limit);
         let part = self.metrics.timed(Store::Table, "moderation", read).await?;
-        let invalid = part.rows.iter().filter_map(|comment| comment.as_ref().err());
+        let invalid = part
+            .rows
+            .iter()
+            .filter_map(|comment| comment.as_ref().err());
         self.note_malformed("a list for moderators", invalid.map(|entry| &entry.problem));
         Ok(part)
     }
@@ -195,8 +267,17 @@ impl StoreClients {
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
-        let new = NewComment { status: Some(self.settings.writing.new_comments), ..new };
-        self.metrics.timed(Store::Table, "create", self.table.create_comment(new, idempotency)).await
+        let new = NewComment {
+            status: Some(self.settings.writing.new_comments),
+            ..new
+        };
+        self.metrics
+            .timed(
+                Store::Table,
+                "create",
+                self.table.create_comment(new, idempotency),
+            )
+            .await
     }
 
     pub(crate) async fn patch(
@@ -205,12 +286,30 @@ impl StoreClients {
         allows: impl Fn(&Comment) -> bool,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        let patched = self.metrics.timed(Store::Table, "patch", self.table.patch_comment(id, allows, patch)).await;
+        let patched = self
+            .metrics
+            .timed(
+                Store::Table,
+                "patch",
+                self.table.patch_comment(id, allows, patch),
+            )
+            .await;
         self.of_valid(patched)
     }
 
-    pub(crate) async fn delete(&self, id: &CommentId, allows: impl Fn(&Comment) -> bool) -> Result<(), WriteError> {
-        let deleted = self.metrics.timed(Store::Table, "delete", self.table.delete_comment(id, allows)).await;
+    pub(crate) async fn delete(
+        &self,
+        id: &CommentId,
+        allows: impl Fn(&Comment) -> bool,
+    ) -> Result<(), WriteError> {
+        let deleted = self
+            .metrics
+            .timed(
+                Store::Table,
+                "delete",
+                self.table.delete_comment(id, allows),
+            )
+            .await;
         self.of_valid(deleted)
     }
 
@@ -220,26 +319,40 @@ impl StoreClients {
         after: Option<&CommentId>,
         page_size: PageSize,
     ) -> Result<Part<Result<Comment, Malformed>, CommentId>, StoreError> {
-        let read = self.table.comments_of_author(author, after, page_size.get().into());
+        let read = self
+            .table
+            .comments_of_author(author, after, page_size.get().into());
         let part = self.metrics.timed(Store::Table, "author", read).await?;
-        let invalid = part.rows.iter().filter_map(|comment| comment.as_ref().err());
+        let invalid = part
+            .rows
+            .iter()
+            .filter_map(|comment| comment.as_ref().err());
         self.note_malformed("the list of an author's comments", invalid);
         Ok(part)
     }
 
-    pub(crate) async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
-        self.metrics.timed(Store::Table, "product", self.table.product(product)).await
+    pub(crate) async fn product(
+        &self,
+        product: &ProductId,
+    ) -> Result<Option<ProductRecord>, StoreError> {
+        self.metrics
+            .timed(Store::Table, "product", self.table.product(product))
+            .await
     }
 
-    /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an older one is used: a page
-    /// is served without its product's name rather than not at all.
+    /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an
+    /// older one is used: a page is served without its product's name rather than not at all.
     pub(crate) async fn known_record(&self, product: &ProductId) -> KnownRecord {
         let (before, is_old) = self.records.get(product);
         if !is_old {
             return before;
         }
         let asked = Instant::now();
-        match self.metrics.timed(Store::Table, "product", self.table.product_to_show(product)).await {
+        match self
+            .metrics
+            .timed(Store::Table, "product", self.table.product_to_show(product))
+            .await
+        {
             Ok(record) => {
                 let known = KnownRecord::from(record);
                 self.records.keep(product, known.clone(), asked);
@@ -252,14 +365,17 @@ impl StoreClients {
         }
     }
 
-    /// Whether a product has a record now. The answer may make a page 404, so a cached "none" is read again, strongly
-    /// consistent. A record that cannot be read is not taken for a missing one.
+    /// Whether a product has a record now. The answer may make a page 404, so a cached "none" is
+    /// read again, strongly consistent. A record that cannot be read is not taken for a missing
+    /// one.
     pub(crate) async fn has_record(&self, product: &ProductId) -> bool {
         if self.known_record(product).await != KnownRecord::None {
             return true;
         }
         let asked = Instant::now();
-        let Ok(record) = self.product(product).await else { return true };
+        let Ok(record) = self.product(product).await else {
+            return true;
+        };
         let has_record = record.is_some();
         self.records.keep(product, record.into(), asked);
         has_record
@@ -273,7 +389,8 @@ impl StoreClients {
     ) -> Result<ProductPut, WriteError> {
         let put = self.table.put_product(product, details, allows);
         let put = self.metrics.timed(Store::Table, "put_product", put).await?;
-        self.records.keep(product, Some(put.record.clone()).into(), Instant::now());
+        self.records
+            .keep(product, Some(put.record.clone()).into(), Instant::now());
         Ok(put)
     }
 
@@ -283,37 +400,62 @@ impl StoreClients {
         allows: impl Fn(Option<Revision>) -> bool,
     ) -> Result<(), WriteError> {
         let deletion = self.table.delete_product(product, allows);
-        self.metrics.timed(Store::Table, "delete_product", deletion).await?;
-        self.records.keep(product, KnownRecord::None, Instant::now());
+        self.metrics
+            .timed(Store::Table, "delete_product", deletion)
+            .await?;
+        self.records
+            .keep(product, KnownRecord::None, Instant::now());
         Ok(())
     }
 
     /// Comments dated later are not settled: archive pages do not count them yet.
     pub(crate) fn settled_at(&self) -> Timestamp {
-        let after_seconds = if planted::has(Bug::NotSettled) { 0 } else { self.settings.archive_after_seconds };
+        let after_seconds = if planted::has(Bug::NotSettled) {
+            0
+        } else {
+            self.settings.archive_after_seconds
+        };
         now().plus_ms(-1_000 * i64::from(after_seconds))
     }
 
-    /// The answers to questions about some listings, in their order. `None` when the page index is unavailable for one of
-    /// them: the reason does not matter to a reader.
-    pub(crate) async fn ranked(&self, call: &'static str, queries: &[RankedQuery<'_>]) -> Option<Vec<Ranked>> {
-        let partitions = queries.iter().map(|query| self.index.partition_of(query.product)).collect();
+    /// The answers to questions about some listings, in their order. `None` when the page index is
+    /// unavailable for one of them: the reason does not matter to a reader.
+    pub(crate) async fn ranked(
+        &self,
+        call: &'static str,
+        queries: &[RankedQuery<'_>],
+    ) -> Option<Vec<Ranked>> {
+        let partitions = queries
+            .iter()
+            .map(|query| self.index.partition_of(query.product))
+            .collect();
         let ask = async |table_id: &str| self.index.ranked(queries, table_id, now()).await;
         self.ask_index_of(partitions, call, ask).await
     }
 
-    /// The number of a product's comments beside a filter; `None` when the page index is unavailable.
+    /// The number of a product's comments beside a filter; `None` when the page index is
+    /// unavailable.
     pub(crate) async fn stats(&self, product: &ProductId, filter: &Filter) -> Option<Stats> {
-        let query = RankedQuery { stats: StatsWanted::WithLanguages, ..RankedQuery::new(product, filter) };
+        let query = RankedQuery {
+            stats: StatsWanted::WithLanguages,
+            ..RankedQuery::new(product, filter)
+        };
         self.ranked("stats", &[query]).await?.pop()?.stats
     }
 
-    /// Where a comment stands under a filter that matches it; `None` when the page index is unavailable.
+    /// Where a comment stands under a filter that matches it; `None` when the page index is
+    /// unavailable.
     pub(crate) async fn position(&self, comment: &Comment, filter: &Filter) -> Option<Position> {
         let (product, cd, settled_at) = (&comment.product, &comment.cd(), Some(self.settled_at()));
-        let query = &PositionQuery { product, filter, cd, settled_at };
+        let query = &PositionQuery {
+            product,
+            filter,
+            cd,
+            settled_at,
+        };
         let ask = async |table_id: &str| self.index.position(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), "position", ask).await
+        self.ask_index(self.index.partition_of(product), "position", ask)
+            .await
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -326,24 +468,41 @@ impl StoreClients {
         self.ask_index(partition, "catalog", ask).await
     }
 
-    /// How many partitions of the page index are ready, and how many there are. `None` when the table's id is unknown:
-    /// only the id shows whether the index belongs to the table. Checks call this often, so partitions that no reader
-    /// uses are known, too. A check that fails as a whole does not show which partitions it concerns, and notes
-    /// nothing.
+    /// How many partitions of the page index are ready, and how many there are. `None` when the
+    /// table's id is unknown: only the id shows whether the index belongs to the table. Checks call
+    /// this often, so partitions that no reader uses are known, too. A check that fails as a whole
+    /// does not show which partitions it concerns, and notes nothing.
     pub(crate) async fn partitions_ready(&self) -> Result<Option<(usize, usize)>, StoreError> {
         let Some(table_id) = self.table_id().await else {
             self.index.ping().await?;
             return Ok(None);
         };
-        let partitions =
-            self.metrics.timed(Store::PageIndex, "readiness", self.index.readiness(&table_id, now())).await?;
+        let partitions = self
+            .metrics
+            .timed(
+                Store::PageIndex,
+                "readiness",
+                self.index.readiness(&table_id, now()),
+            )
+            .await?;
         for (partition, answer) in &partitions {
             match answer {
-                Ok(_) => self.index_watch.note(*partition, IndexAnswerKind::Ready, None),
-                Err(reason) => self.index_watch.note(*partition, IndexAnswerKind::NotReady, Some(reason)),
+                Ok(_) => self
+                    .index_watch
+                    .note(*partition, IndexAnswerKind::Ready, None),
+                Err(reason) => {
+                    self.index_watch
+                        .note(*partition, IndexAnswerKind::NotReady, Some(reason))
+                }
             }
         }
-        Ok(Some((partitions.iter().filter(|(_, answer)| answer.is_ok()).count(), partitions.len())))
+        Ok(Some((
+            partitions
+                .iter()
+                .filter(|(_, answer)| answer.is_ok())
+                .count(),
+            partitions.len(),
+        )))
     }
 
     /// Asks the page index about a partition. `None` without a trustworthy answer.
@@ -357,8 +516,9 @@ impl StoreClients {
         self.ask_index_of(vec![partition], call, ask).await?.pop()
     }
 
-    /// Asks the page index once about partitions, with the table's id: without it, the owner of the page index is unknown.
-    /// The answers are in the order of the partitions. `None` unless all are trustworthy.
+    /// Asks the page index once about partitions, with the table's id: without it, the owner of the
+    /// page index is unknown. The answers are in the order of the partitions. `None` unless all are
+    /// trustworthy.
     async fn ask_index_of<T>(
         &self,
         partitions: Vec<IndexPartition>,
@@ -367,7 +527,11 @@ impl StoreClients {
     ) -> Option<Vec<T>> {
         let table_id = self.table_id().await;
         let answers = match &table_id {
-            Some(table_id) => self.metrics.timed(Store::PageIndex, call, ask(table_id)).await.map_err(Some),
+            Some(table_id) => self
+                .metrics
+                .timed(Store::PageIndex, call, ask(table_id))
+                .await
+                .map_err(Some),
             None => Err(None),
         };
         // One call may ask a partition thousands of questions. It counts once.
@@ -379,7 +543,9 @@ impl StoreClients {
                     Some(Ok(_)) | None => (IndexAnswerKind::Ready, None),
                 },
                 Err(None) => (IndexAnswerKind::Unknown, None),
-                Err(Some(error)) if error.is_unavailable() => (IndexAnswerKind::Unreachable, Some(error)),
+                Err(Some(error)) if error.is_unavailable() => {
+                    (IndexAnswerKind::Unreachable, Some(error))
+                }
                 Err(Some(error)) => (IndexAnswerKind::Broken, Some(error)),
             };
             self.metrics.count_index_answer(kind);

@@ -1,7 +1,8 @@
 //! A store client for each serving thread.
 //!
-//! The thread that opened a connection also drives it. If all threads shared the same connections, a call would often
-//! wake another thread and be woken by it (docs/benchmarks-notes.md gives the cost).
+//! The thread that opened a connection also drives it. If all threads shared the same connections,
+//! a call would often wake another thread and be woken by it (docs/benchmarks-notes.md gives the
+//! cost).
 
 use std::ops::Deref;
 
@@ -16,7 +17,11 @@ pub(crate) struct PerThread<T: Send> {
 
 impl<T: Send> PerThread<T> {
     pub(crate) fn new(template: T, another: fn(&T) -> T) -> Self {
-        Self { of_threads: ThreadLocal::new(), template, another }
+        Self {
+            of_threads: ThreadLocal::new(),
+            template,
+            another,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The records of products that were read last.
 //!
-//! A page view reads the record of its product, so without a cache it would cost another half read unit. A record that
-//! cannot be read again stays in use: pages of a busy product keep its name while the table is throttled.
+//! A page view reads the record of its product, so without a cache it would cost another half read
+//! unit. A record that cannot be read again stays in use: pages of a busy product keep its name
+//! while the table is throttled.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -9,8 +10,8 @@ use model::{ProductId, ProductRecord};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Maximum number of products in the cache. Their records take some 2 MB, at their limits 30 MB. Products without a record
-/// count too. A full cache forgets the half that was read first.
+/// Maximum number of products in the cache. Their records take some 2 MB, at their limits 30 MB.
+/// Products without a record count too. A full cache forgets the half that was read first.
 const PRODUCTS_MAX: usize = 4_096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,11 @@ pub(crate) enum KnownRecord {
 
 impl KnownRecord {
     pub(crate) fn record(&self) -> Option<&ProductRecord> {
-        if let Self::Record(record) = self { Some(record) } else { None }
+        if let Self::Record(record) = self {
+            Some(record)
+        } else {
+            None
+        }
     }
 }
 
@@ -39,10 +44,14 @@ pub(super) struct ProductCache {
 
 impl ProductCache {
     pub(super) fn new(max_age: Duration) -> Self {
-        Self { known: Mutex::default(), max_age }
+        Self {
+            known: Mutex::default(),
+            max_age,
+        }
     }
 
-    /// What is known of a product, and whether it must be read again. If that fails, what is known is used.
+    /// What is known of a product, and whether it must be read again. If that fails, what is known
+    /// is used.
     pub(super) fn get(&self, product: &ProductId) -> (KnownRecord, bool) {
         match self.known.lock().get(product) {
             Some((read, known)) => (known.clone(), read.elapsed() >= self.max_age),
@@ -50,8 +59,8 @@ impl ProductCache {
         }
     }
 
-    /// Keeps what was asked for, or written, at an instant. It replaces nothing that is younger: a slow read must not bring
-    /// back what a write has changed meanwhile.
+    /// Keeps what was asked for, or written, at an instant. It replaces nothing that is younger: a
+    /// slow read must not bring back what a write has changed meanwhile.
     pub(super) fn keep(&self, product: &ProductId, known: KnownRecord, at: Instant) {
         let mut all = self.known.lock();
         if all.get(product).is_some_and(|(kept, _)| *kept > at) {
@@ -88,7 +97,11 @@ mod tests {
     fn a_read_that_began_before_a_write_does_not_replace_what_was_written() {
         let cache = ProductCache::new(Duration::from_secs(3_600));
         let asked = Instant::now();
-        cache.keep(&product(1), KnownRecord::None, asked + Duration::from_millis(1));
+        cache.keep(
+            &product(1),
+            KnownRecord::None,
+            asked + Duration::from_millis(1),
+        );
         cache.keep(&product(1), KnownRecord::Unreadable, asked);
         assert_eq!(cache.get(&product(1)), (KnownRecord::None, false));
     }
@@ -101,7 +114,10 @@ mod tests {
             assert!(cache.known.lock().len() <= PRODUCTS_MAX);
         }
         // The last ones are there, the first ones are not.
-        assert_eq!(cache.get(&product(3 * PRODUCTS_MAX - 2)), (KnownRecord::None, false));
+        assert_eq!(
+            cache.get(&product(3 * PRODUCTS_MAX - 2)),
+            (KnownRecord::None, false)
+        );
         assert_eq!(cache.get(&product(0)), (KnownRecord::Unreadable, true));
     }
 }

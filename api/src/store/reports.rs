@@ -1,7 +1,8 @@
 //! Decides which differences that pages meet are reported to the next `recent`.
 //!
-//! A write on its way looks like a difference, so only one that lasts is reported. The memory is bounded, and so is the
-//! rate. The next reader meets again what is not reported now; the audit finds the rest.
+//! A write on its way looks like a difference, so only one that lasts is reported. The memory is
+//! bounded, and so is the rate. The next reader meets again what is not reported now; the audit
+//! finds the rest.
 
 use std::collections::HashMap;
 
@@ -9,16 +10,19 @@ use model::{CommentId, Placement, ProductId, Timestamp};
 
 use crate::ops::metrics::DriftSign;
 
-/// How long a write may be on its way, in milliseconds: longer than the functions take unless they are behind.
+/// How long a write may be on its way, in milliseconds: longer than the functions take unless they
+/// are behind.
 const LASTING_MS: i64 = 60_000;
 
 /// How long a report is not repeated, in milliseconds. `recent` runs every five minutes.
 const REMEMBERED_MS: i64 = 3_600_000;
 
-/// Maximum number of reports a second. Writing one takes at most half a minute, so there are some hundred at once.
+/// Maximum number of reports a second. Writing one takes at most half a minute, so there are some
+/// hundred at once.
 const REPORTS_A_SECOND: u32 = 4;
 
-/// Maximum number of remembered differences, some 3 MB: more than the reports of an hour. A full memory forgets all.
+/// Maximum number of remembered differences, some 3 MB: more than the reports of an hour. A full
+/// memory forgets all.
 const DIFFERENCES_MAX: usize = 16_384;
 
 /// A difference between the ranks of a page and the table.
@@ -28,8 +32,8 @@ pub(crate) struct Difference {
     pub(crate) comment: CommentId,
     /// Where the comment was looked for.
     pub(crate) looked_for: Placement,
-    /// When the comment was written that lacks a valid duplicate. `None` when the table does not have the comment under the
-    /// filter, or not with the creation time of its rank.
+    /// When the comment was written that lacks a valid duplicate. `None` when the table does not
+    /// have the comment under the filter, or not with the creation time of its rank.
     pub(crate) since: Option<Timestamp>,
 }
 
@@ -51,7 +55,12 @@ enum Met {
 impl Reports {
     /// Whether a difference is to be reported now.
     pub(super) fn take_up(&mut self, difference: &Difference, now: Timestamp) -> bool {
-        let Difference { sign, comment, looked_for, since } = difference;
+        let Difference {
+            sign,
+            comment,
+            looked_for,
+            since,
+        } = difference;
         let key = (*sign, looked_for.product.clone(), comment.clone());
         let since = match (since, self.met.get(&key).copied()) {
             (_, Some(Met::Reported(at))) if now < at.plus_ms(REMEMBERED_MS) => return false,
@@ -78,7 +87,11 @@ impl Reports {
 
     fn has_room_for_one(&mut self, now: Timestamp) -> bool {
         let second = now.epoch_seconds();
-        let count = if self.last.0 == second { self.last.1 } else { 0 };
+        let count = if self.last.0 == second {
+            self.last.1
+        } else {
+            0
+        };
         if count < REPORTS_A_SECOND {
             self.last = (second, count + 1);
         }
@@ -98,18 +111,33 @@ mod tests {
 
     /// A comment of this number that was written at this second, or that the table does not have.
     fn difference(number: usize, written: Option<i64>) -> Difference {
-        let (product, language) = (ProductId::parse("a/b").unwrap(), Language::parse("en").unwrap());
+        let (product, language) = (
+            ProductId::parse("a/b").unwrap(),
+            Language::parse("en").unwrap(),
+        );
         Difference {
-            sign: if written.is_some() { DriftSign::MissingDuplicate } else { DriftSign::RankWithoutComment },
+            sign: if written.is_some() {
+                DriftSign::MissingDuplicate
+            } else {
+                DriftSign::RankWithoutComment
+            },
             comment: CommentId::parse(&format!("c{number}")).unwrap(),
-            looked_for: Placement { product, language, rating: Rating::ALL[3] },
+            looked_for: Placement {
+                product,
+                language,
+                rating: Rating::ALL[3],
+            },
             since: written.map(at),
         }
     }
 
     #[test]
     fn a_difference_is_reported_once_and_only_if_it_lasts() {
-        let (missing, rank, other) = (&difference(1, Some(100)), &difference(1, None), &difference(2, None));
+        let (missing, rank, other) = (
+            &difference(1, Some(100)),
+            &difference(1, None),
+            &difference(2, None),
+        );
         let mut memory = Reports::default();
         for (second, difference, is_reported) in [
             (159, missing, false),
@@ -127,19 +155,32 @@ mod tests {
             (91_430, other, true),
             (91_431, rank, false),
         ] {
-            assert_eq!(memory.take_up(difference, at(second)), is_reported, "{second}: {difference:?}");
+            assert_eq!(
+                memory.take_up(difference, at(second)),
+                is_reported,
+                "{second}: {difference:?}"
+            );
         }
     }
 
     #[test]
     fn few_are_reported_a_second_and_a_bounded_number_is_remembered() {
         let mut memory = Reports::default();
-        let mut met =
-            |second| (0..10).filter(|number| memory.take_up(&difference(*number, Some(0)), at(second))).count();
-        assert_eq!([met(100), met(100), met(101), met(102), met(103)], [4, 0, 4, 2, 0]);
+        let mut met = |second| {
+            (0..10)
+                .filter(|number| memory.take_up(&difference(*number, Some(0)), at(second)))
+                .count()
+        };
+        assert_eq!(
+            [met(100), met(100), met(101), met(102), met(103)],
+            [4, 0, 4, 2, 0]
+        );
 
         for number in 0..2 * DIFFERENCES_MAX {
-            assert!(!memory.take_up(&difference(number, None), at(200)) && memory.met.len() <= DIFFERENCES_MAX);
+            assert!(
+                !memory.take_up(&difference(number, None), at(200))
+                    && memory.met.len() <= DIFFERENCES_MAX
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Property tests: every request and every setting is read or refused, with any content.
 //!
-//! The requests go to the whole service, so they reach every parser behind it: of paths, queries, cursors, bodies and
-//! headers. Its stores are out of reach, and it does not wait for them.
+//! The requests go to the whole service, so they reach every parser behind it: of paths, queries,
+//! cursors, bodies and headers. Its stores are out of reach, and it does not wait for them.
 
 use std::{fmt::Display, str::FromStr, time::Duration};
 
@@ -28,7 +28,8 @@ use crate::{
 };
 
 /// A part of a path, or a value in a query: percent-encoded text, well-formed or not.
-const PART: &str = r"([a-zA-Z0-9.~!$&'()*+,;=:@_-]|%[0-9A-Fa-f]{2}){0,8}|%?[0-9a-g]{0,3}|\.{1,2}|%2[eE](%2[eE])?";
+const PART: &str =
+    r"([a-zA-Z0-9.~!$&'()*+,;=:@_-]|%[0-9A-Fa-f]{2}){0,8}|%?[0-9a-g]{0,3}|\.{1,2}|%2[eE](%2[eE])?";
 /// Half of them at the edges of time.
 const INSTANT: &str = r"(0000-01-01|0001-01-01|9999-12-31)T(00:00:00|23:59:(59|60))(\.9{1,10})?(Z|-00:01|-23:59|%2B00:01|%2B23:59)|[0-9]{4}-(01|12)-(01|31)T(00|23)(:|%3A)(00|59):(59|60)(Z|-[0-9]{2}:00)";
 const NUMBER: &str = "[+-]?[0-9]{0,21}";
@@ -37,8 +38,14 @@ const LANGUAGE: &str = "[A-Za-z]{1,9}([-_][A-Za-z0-9]{1,9}){0,4}|~";
 const RATINGS: &str = r"[0-6](\.[0-6]){0,4}|~";
 
 fn method() -> impl Strategy<Value = Method> {
-    select(["GET", "GET", "GET", "GET", "HEAD", "POST", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW"].as_slice())
-        .prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap())
+    select(
+        [
+            "GET", "GET", "GET", "GET", "HEAD", "POST", "POST", "PUT", "PATCH", "DELETE",
+            "OPTIONS", "BREW",
+        ]
+        .as_slice(),
+    )
+    .prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap())
 }
 
 fn path() -> impl Strategy<Value = String> {
@@ -60,7 +67,9 @@ fn path() -> impl Strategy<Value = String> {
     ];
     let part = || prop_oneof![4 => PART, 1 => NUMBER, 1 => LANGUAGE, 1 => RATINGS];
     let any = (select(TEMPLATES), [part(), part(), part()]).prop_map(|(template, parts)| {
-        parts.iter().fold(template.to_owned(), |path, part| path.replacen("{}", part, 1))
+        parts.iter().fold(template.to_owned(), |path, part| {
+            path.replacen("{}", part, 1)
+        })
     });
     // Paths whose parameters, headers and body are read.
     let good = select(["/api/v1/comments/c", "/product/p/comments"].as_slice());
@@ -80,35 +89,60 @@ fn query() -> impl Strategy<Value = String> {
         ("[a-z]{1,3}|order|language|cursor|as_of", PART),
         (PART, PART),
     ];
-    let pair = pair.prop_map(|(name, value)| format!("{name}={value}")).boxed();
+    let pair = pair
+        .prop_map(|(name, value)| format!("{name}={value}"))
+        .boxed();
     // Several random values are rarely all valid.
     prop_oneof![3 => pair.clone(), 1 => prop::collection::vec(pair, 0..4).prop_map(|pairs| pairs.join("&"))]
 }
 
 /// Headers that the service reads, and values that are nearly right.
 const HEADERS: &[(&[&str], &str)] = &[
-    (&["if-match", "if-none-match"], r#"((W/)?"[0-9A-Z ]{0,26}"?[, \t]{0,2}){0,4}|\*"#),
+    (
+        &["if-match", "if-none-match"],
+        r#"((W/)?"[0-9A-Z ]{0,26}"?[, \t]{0,2}){0,4}|\*"#,
+    ),
     (&["x-forwarded-for"], "([0-9a-f:.]{0,46}[, ]{0,2}){0,4}"),
     (&["idempotency-key", "x-request-id"], "[!-~]{0,300}"),
-    (&["accept-encoding"], r"((br|gzip|identity|\*)(;q=[0-9.]{0,6})?, ?){0,4}"),
-    (&["origin", "host"], r"(https?://)?[a-z.\[:\]]{0,12}(:[0-9]{0,6})?"),
+    (
+        &["accept-encoding"],
+        r"((br|gzip|identity|\*)(;q=[0-9.]{0,6})?, ?){0,4}",
+    ),
+    (
+        &["origin", "host"],
+        r"(https?://)?[a-z.\[:\]]{0,12}(:[0-9]{0,6})?",
+    ),
     (&["content-length"], "[0-9]{1,21}"),
     (
-        &["content-type", "content-encoding", "authorization", "user-agent", "access-control-request-method"],
+        &[
+            "content-type",
+            "content-encoding",
+            "authorization",
+            "user-agent",
+            "access-control-request-method",
+        ],
         "[ -~]{0,40}",
     ),
 ];
 
 fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
-    let names: Vec<&str> = HEADERS.iter().flat_map(|(names, _)| *names).copied().collect();
-    let near = select(HEADERS).prop_flat_map(|(names, pattern)| (select(names), pattern.prop_map(String::into_bytes)));
+    let names: Vec<&str> = HEADERS
+        .iter()
+        .flat_map(|(names, _)| *names)
+        .copied()
+        .collect();
+    let near = select(HEADERS)
+        .prop_flat_map(|(names, pattern)| (select(names), pattern.prop_map(String::into_bytes)));
     prop_oneof![8 => near, 1 => (select(names), prop::collection::vec(any::<u8>(), 0..40))]
 }
 
 fn body() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     const JSON: &str = r#"\{("(language|rating|body|title|author|name|url|gtin|x)":("(en|[a-z\\u0-9]{0,9})"|-?[0-9]{1,3}(\.[0-9]{1,2})?(e[0-9]{1,4})?|null|\[|\{\}),?){0,6}\}?"#;
     let bytes = || prop::collection::vec(any::<u8>(), 0..200);
-    (Just("application/json"), prop_oneof![3 => JSON.prop_map(String::into_bytes), 1 => bytes()])
+    (
+        Just("application/json"),
+        prop_oneof![3 => JSON.prop_map(String::into_bytes), 1 => bytes()],
+    )
 }
 
 /// A request that the server passes on: HTTP allows its target and its headers.
@@ -124,13 +158,23 @@ fn request() -> impl Strategy<Value = Sent> {
     let headers = prop::collection::vec(header(), 0..5);
     (method(), path(), query(), headers, body())
         .prop_map(|(method, path, query, headers, (media_type, body))| {
-            let basic =
-                [("authorization", b"Bearer secret".to_vec()), ("content-type", media_type.as_bytes().to_vec())];
+            let basic = [
+                ("authorization", b"Bearer secret".to_vec()),
+                ("content-type", media_type.as_bytes().to_vec()),
+            ];
             let headers = basic.into_iter().chain(headers);
-            let headers = headers.filter_map(|(name, value)| Some((name, HeaderValue::from_bytes(&value).ok()?)));
-            Sent { method, target: format!("{path}?{query}"), headers: headers.collect(), body }
+            let headers = headers
+                .filter_map(|(name, value)| Some((name, HeaderValue::from_bytes(&value).ok()?)));
+            Sent {
+                method,
+                target: format!("{path}?{query}"),
+                headers: headers.collect(),
+                body,
+            }
         })
-        .prop_filter("a target that HTTP allows", |sent| sent.target.parse::<Uri>().is_ok())
+        .prop_filter("a target that HTTP allows", |sent| {
+            sent.target.parse::<Uri>().is_ok()
+        })
 }
 
 #[test]
@@ -145,9 +189,15 @@ fn no_request_makes_the_service_fail() {
     let system = System::new();
     let service = system.block_on(service_with(settings));
     let app = system.block_on(init_service(service.app(Service::configure_all)));
-    let mut runner = TestRunner::new(ProptestConfig { cases: 10_000, ..ProptestConfig::default() });
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 10_000,
+        ..ProptestConfig::default()
+    });
     let ran = runner.run(&request(), |sent| {
-        let mut request = TestRequest::default().method(sent.method).uri(&sent.target).set_payload(sent.body);
+        let mut request = TestRequest::default()
+            .method(sent.method)
+            .uri(&sent.target)
+            .set_payload(sent.body);
         for (name, value) in sent.headers {
             request = request.append_header((HeaderName::from_static(name), value));
         }
@@ -167,7 +217,13 @@ fn no_request_makes_the_service_fail() {
 /// Asserts that a parsed value reads back from its own spelling.
 fn check<T: FromStr + Display + PartialEq>(text: &str) -> TestCaseResult {
     if let Ok(read) = text.parse::<T>() {
-        prop_assert!(read.to_string().parse::<T>().is_ok_and(|again| again == read), "{:?}", text);
+        prop_assert!(
+            read.to_string()
+                .parse::<T>()
+                .is_ok_and(|again| again == read),
+            "{:?}",
+            text
+        );
     }
     Ok(())
 }

@@ -22,8 +22,14 @@ pub(crate) struct Interface {
 
 impl Interface {
     /// The messages of these sources. Later ones take the place of earlier ones with the same name.
-    pub(super) fn new<'source>(language: InterfaceLanguage, sources: impl Iterator<Item = &'source str>) -> Self {
-        let locale = language.tag().parse::<LanguageIdentifier>().unwrap_or_default();
+    pub(super) fn new<'source>(
+        language: InterfaceLanguage,
+        sources: impl Iterator<Item = &'source str>,
+    ) -> Self {
+        let locale = language
+            .tag()
+            .parse::<LanguageIdentifier>()
+            .unwrap_or_default();
         let mut bundle = FluentBundle::new_concurrent(vec![locale]);
         // A name in another script would move the punctuation around it.
         bundle.set_use_isolating(language.direction() == "rtl");
@@ -32,24 +38,31 @@ impl Interface {
         for source in sources {
             hash.update(source);
             // What cannot be read was refused before, or is found by a test.
-            let resource = FluentResource::try_new(source.to_owned()).unwrap_or_else(|(readable, _)| readable);
+            let resource =
+                FluentResource::try_new(source.to_owned()).unwrap_or_else(|(readable, _)| readable);
             bundle.add_resource_overriding(resource);
         }
-        Self { language, bundle, version: hash.finalize().into() }
+        Self {
+            language,
+            bundle,
+            version: hash.finalize().into(),
+        }
     }
 
     pub(crate) fn text(&self, id: &'static str) -> Cow<'_, str> {
         self.found(id, None).unwrap_or(Cow::Borrowed(id))
     }
 
-    /// A message with these variables. Numbers are written in the language's way, with its plural form.
+    /// A message with these variables. Numbers are written in the language's way, with its plural
+    /// form.
     pub(crate) fn with<const N: usize>(
         &self,
         id: &'static str,
         variables: [(&'static str, FluentValue<'_>); N],
     ) -> String {
         let variables: FluentArgs<'_> = variables.into_iter().collect();
-        self.found(id, Some(&variables)).map_or_else(|| id.to_owned(), Cow::into_owned)
+        self.found(id, Some(&variables))
+            .map_or_else(|| id.to_owned(), Cow::into_owned)
     }
 
     /// A message whose name is known only now; `None` if there is none.
@@ -57,9 +70,16 @@ impl Interface {
         self.found(id, None).map(Cow::into_owned)
     }
 
-    fn found<'text>(&'text self, id: &str, variables: Option<&'text FluentArgs<'_>>) -> Option<Cow<'text, str>> {
+    fn found<'text>(
+        &'text self,
+        id: &str,
+        variables: Option<&'text FluentArgs<'_>>,
+    ) -> Option<Cow<'text, str>> {
         let message = self.bundle.get_message(id)?;
-        Some(self.bundle.format_pattern(message.value()?, variables, &mut Vec::new()))
+        Some(
+            self.bundle
+                .format_pattern(message.value()?, variables, &mut Vec::new()),
+        )
     }
 }
 
@@ -68,7 +88,11 @@ pub(crate) fn first_mistake(source: &str) -> Option<String> {
     let (_, errors) = FluentResource::try_new(source.to_owned()).err()?;
     let error = errors.first()?;
     let before = source.get(..error.pos.start).unwrap_or_default();
-    Some(format!("line {}: {}", before.matches('\n').count() + 1, error.kind))
+    Some(format!(
+        "line {}: {}",
+        before.matches('\n').count() + 1,
+        error.kind
+    ))
 }
 
 struct Numbers(DecimalFormatter);
@@ -79,22 +103,29 @@ impl Memoizable for Numbers {
 
     fn construct(language: LanguageIdentifier, (): ()) -> Result<Self, ()> {
         let locale: Locale = language.to_string().parse().map_err(drop)?;
-        DecimalFormatter::try_new(locale.into(), Default::default()).map(Self).map_err(drop)
+        DecimalFormatter::try_new(locale.into(), Default::default())
+            .map(Self)
+            .map_err(drop)
     }
 }
 
 /// A variable as people read it; `None` for a text, which stays as it is.
 fn written(value: &FluentValue<'_>, memoizer: &IntlLangMemoizer) -> Option<String> {
-    let FluentValue::Number(number) = value else { return None };
+    let FluentValue::Number(number) = value else {
+        return None;
+    };
     let digits = number.as_string();
     if is_written_alike(&digits) {
         return Some(digits.into_owned());
     }
     let decimal: Decimal = digits.parse().ok()?;
-    memoizer.with_try_get::<Numbers, _, _>((), |numbers| numbers.0.format(&decimal).to_string()).ok()
+    memoizer
+        .with_try_get::<Numbers, _, _>((), |numbers| numbers.0.format(&decimal).to_string())
+        .ok()
 }
 
-/// Whether all languages of the interface write this number as it is: up to three digits. Most numbers of a page are such.
+/// Whether all languages of the interface write this number as it is: up to three digits. Most
+/// numbers of a page are such.
 fn is_written_alike(digits: &str) -> bool {
     digits.len() <= 3 && digits.bytes().all(|digit| digit.is_ascii_digit())
 }
@@ -112,7 +143,11 @@ mod tests {
             for number in 0..1_000 {
                 let digits = number.to_string();
                 assert!(is_written_alike(&digits));
-                assert_eq!(numbers.0.format(&Decimal::from(number)).to_string(), digits, "{language}");
+                assert_eq!(
+                    numbers.0.format(&Decimal::from(number)).to_string(),
+                    digits,
+                    "{language}"
+                );
             }
         }
         assert!(!["1000", "-10", "4.2"].into_iter().any(is_written_alike));

@@ -1,15 +1,18 @@
 //! The texts of pages, feeds and errors for people, in the languages of the interface.
 //!
-//! Each language has three files in the Fluent syntax (<https://projectfluent.org>), parsed once per process:
+//! Each language has three files in the Fluent syntax (<https://projectfluent.org>), parsed once
+//! per process:
 //!
 //! - `api/texts/de.ftl`: the messages;
 //! - `api/texts/languages/de.ftl`: the names of languages, from Unicode's CLDR;
-//! - `api/texts/reviews/de.ftl`: the messages that say review in place of comment, for sites that choose them.
+//! - `api/texts/reviews/de.ftl`: the messages that say review in place of comment, for sites that
+//!   choose them.
 //!
 //! `interface` has the messages of one language, with its numbers and plural forms.
 //!
-//! **Invariant:** every language has the messages of English, with the same variables, and each can be formatted
-//! (`every_language_has_the_messages_of_english`). So no page shows a text of another language.
+//! **Invariant:** every language has the messages of English, with the same variables, and each can
+//! be formatted (`every_language_has_the_messages_of_english`). So no page shows a text of another
+//! language.
 
 mod interface;
 
@@ -21,7 +24,9 @@ use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
 pub(crate) use interface::{Interface, first_mistake};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Display, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Display, EnumString, IntoStaticStr, VariantArray,
+)]
 #[strum(serialize_all = "lowercase")]
 pub enum InterfaceLanguage {
     /// English.
@@ -41,7 +46,8 @@ pub enum InterfaceLanguage {
 }
 
 impl InterfaceLanguage {
-    /// The language of comments in `language`: `pt` for `pt-BR`; `None` if pages are not written in it.
+    /// The language of comments in `language`: `pt` for `pt-BR`; `None` if pages are not written in
+    /// it.
     pub(crate) fn of(language: &Language) -> Option<Self> {
         language.as_str().split('-').next()?.parse().ok()
     }
@@ -86,20 +92,31 @@ impl Texts {
         Arc::clone(&BUILT_IN)
     }
 
-    /// The texts with messages of the site in place of those delivered. Each source has messages of one language in the
-    /// Fluent syntax. It may leave out any of them.
+    /// The texts with messages of the site in place of those delivered. Each source has messages of
+    /// one language in the Fluent syntax. It may leave out any of them.
     pub(crate) fn with(overrides: &[(InterfaceLanguage, String)]) -> Self {
         let interface = |language: InterfaceLanguage| {
             let [messages, names, _] = language.sources();
-            let own = overrides.iter().filter(|(of, _)| *of == language).map(|(_, source)| source.as_str());
+            let own = overrides
+                .iter()
+                .filter(|(of, _)| *of == language)
+                .map(|(_, source)| source.as_str());
             Interface::new(language, [messages, names].into_iter().chain(own))
         };
-        Self(InterfaceLanguage::VARIANTS.iter().copied().map(interface).collect())
+        Self(
+            InterfaceLanguage::VARIANTS
+                .iter()
+                .copied()
+                .map(interface)
+                .collect(),
+        )
     }
 
     pub(crate) fn in_language(&self, language: InterfaceLanguage) -> &Interface {
         // They are in the order of the variants.
-        self.0.get(language as usize).unwrap_or_else(|| unreachable!("every language has an interface"))
+        self.0
+            .get(language as usize)
+            .unwrap_or_else(|| unreachable!("every language has an interface"))
     }
 }
 

@@ -7,17 +7,32 @@ use fluent_bundle::{FluentArgs, FluentValue};
 use super::*;
 
 /// The text of each message.
-fn texts_of(language: InterfaceLanguage, sources: &[&'static str]) -> BTreeMap<&'static str, &'static str> {
+fn texts_of(
+    language: InterfaceLanguage,
+    sources: &[&'static str],
+) -> BTreeMap<&'static str, &'static str> {
     let mut texts = BTreeMap::new();
     for source in sources.iter().copied() {
         let mut rest = source;
         while let Some(line) = rest.lines().next() {
             let is_more = |line: &&str| line.is_empty() || line.starts_with([' ', '}', '\n']);
-            let more: usize = rest.split_inclusive('\n').skip(1).take_while(is_more).map(str::len).sum();
+            let more: usize = rest
+                .split_inclusive('\n')
+                .skip(1)
+                .take_while(is_more)
+                .map(str::len)
+                .sum();
             let (message, behind) = rest.split_at((line.len() + 1).min(rest.len()) + more);
             rest = behind;
-            if let Some((id, text)) = message.split_once(" =").filter(|_| line.starts_with(char::is_alphabetic)) {
-                assert_eq!(texts.insert(id, text), None, "{id} is there twice in {language}");
+            if let Some((id, text)) = message
+                .split_once(" =")
+                .filter(|_| line.starts_with(char::is_alphabetic))
+            {
+                assert_eq!(
+                    texts.insert(id, text),
+                    None,
+                    "{id} is there twice in {language}"
+                );
             }
         }
     }
@@ -26,16 +41,24 @@ fn texts_of(language: InterfaceLanguage, sources: &[&'static str]) -> BTreeMap<&
 
 fn variables(text: &str) -> BTreeSet<&str> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-    text.split('$').skip(1).map(|rest| rest.split(|c| !is_name(c)).next().unwrap()).collect()
+    text.split('$')
+        .skip(1)
+        .map(|rest| rest.split(|c| !is_name(c)).next().unwrap())
+        .collect()
 }
 
 fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let texts = texts_of(language, &language.sources()[..2]);
     let inside = |text: &'static str| -> Vec<&str> {
-        text.split("{ ").skip(1).filter_map(|rest| texts.get(rest.split(' ').next()?).copied()).collect()
+        text.split("{ ")
+            .skip(1)
+            .filter_map(|rest| texts.get(rest.split(' ').next()?).copied())
+            .collect()
     };
     let all = texts.iter().map(|(id, text)| {
-        let deeper = inside(text).into_iter().flat_map(|text| [vec![text], inside(text)].concat());
+        let deeper = inside(text)
+            .into_iter()
+            .flat_map(|text| [vec![text], inside(text)].concat());
         (*id, deeper.chain([*text]).flat_map(variables).collect())
     });
     all.collect()
@@ -45,18 +68,30 @@ fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'st
 #[test]
 fn every_language_has_the_messages_of_english() {
     let english = messages(InterfaceLanguage::En);
-    assert!(english.len() > 200 && english["days"] == BTreeSet::from(["from", "to"]), "{english:?}");
+    assert!(
+        english.len() > 200 && english["days"] == BTreeSet::from(["from", "to"]),
+        "{english:?}"
+    );
     for language in InterfaceLanguage::VARIANTS {
         assert_eq!(messages(*language), english, "{language}");
         let [texts, names, _] = language.sources();
-        assert_eq!([texts, names].map(first_mistake), [None, None], "{language}");
+        assert_eq!(
+            [texts, names].map(first_mistake),
+            [None, None],
+            "{language}"
+        );
         let has_words = |line: &&str| {
             let text = line.split_once(" = ").map_or("", |(_, text)| text);
-            text.split(['{', '}']).step_by(2).any(|outside| outside.contains(char::is_alphabetic))
+            text.split(['{', '}'])
+                .step_by(2)
+                .any(|outside| outside.contains(char::is_alphabetic))
         };
         let is_english = |line: &&str| InterfaceLanguage::En.sources()[0].contains(line);
         let untranslated: Vec<&str> = texts.lines().filter(is_english).filter(has_words).collect();
-        assert!(*language == InterfaceLanguage::En || untranslated.len() < 8, "{language}: {untranslated:#?}");
+        assert!(
+            *language == InterfaceLanguage::En || untranslated.len() < 8,
+            "{language}: {untranslated:#?}"
+        );
     }
 }
 
@@ -72,7 +107,10 @@ fn the_preset_says_review_wherever_a_text_says_comment() {
         (InterfaceLanguage::Ja, "コメント"),
     ] {
         let [messages, names, reviews] = language.sources();
-        let (all, preset) = (texts_of(language, &[messages, names]), texts_of(language, &[reviews]));
+        let (all, preset) = (
+            texts_of(language, &[messages, names]),
+            texts_of(language, &[reviews]),
+        );
         assert_eq!(first_mistake(reviews), None, "{language}");
         for (id, text) in &preset {
             assert_eq!(variables(text), variables(all[id]), "{id} in {language}");
@@ -80,7 +118,13 @@ fn the_preset_says_review_wherever_a_text_says_comment() {
         // The demo has no preset, and a Hebrew reply is called like a comment.
         let is_left = |(id, text): &(&&str, &&str)| {
             let is_of_demo = id.starts_with("try") || **id == "demo" || **id == "reply-of";
-            !is_of_demo && preset.get(**id).unwrap_or(*text).replace("$comments", "").to_lowercase().contains(comment)
+            !is_of_demo
+                && preset
+                    .get(**id)
+                    .unwrap_or(*text)
+                    .replace("$comments", "")
+                    .to_lowercase()
+                    .contains(comment)
         };
         assert_eq!(all.iter().find(is_left), None, "{language}");
     }
@@ -93,10 +137,18 @@ fn every_message_can_be_written() {
         let t = texts.in_language(*language);
         for (id, variables) in messages(InterfaceLanguage::En) {
             assert!(t.find(id).is_some(), "{id} in {language}");
-            for value in [0, 1, 2, 5, 12, 1_000_000].map(FluentValue::from).into_iter().chain(["text".into()]) {
-                let all: FluentArgs<'_> = variables.iter().map(|name| (*name, value.clone())).collect();
+            for value in [0, 1, 2, 5, 12, 1_000_000]
+                .map(FluentValue::from)
+                .into_iter()
+                .chain(["text".into()])
+            {
+                let all: FluentArgs<'_> = variables
+                    .iter()
+                    .map(|name| (*name, value.clone()))
+                    .collect();
                 let (message, mut problems) = (t.bundle.get_message(id).unwrap(), Vec::new());
-                t.bundle.format_pattern(message.value().unwrap(), Some(&all), &mut problems);
+                t.bundle
+                    .format_pattern(message.value().unwrap(), Some(&all), &mut problems);
                 assert_eq!(problems, [], "{id} in {language}");
             }
         }
@@ -107,27 +159,75 @@ fn every_message_can_be_written() {
 fn plural_forms_and_numbers_follow_the_language() {
     let texts = Texts::built_in();
     for (language, forms) in [
-        (InterfaceLanguage::En, ["0 comments", "1 comment", "2 comments", "12,275 comments"]),
-        (InterfaceLanguage::De, ["0 Kommentare", "1 Kommentar", "2 Kommentare", "12.275 Kommentare"]),
-        (InterfaceLanguage::Fr, ["0 commentaire", "1 commentaire", "2 commentaires", "12\u{202f}275 commentaires"]),
+        (
+            InterfaceLanguage::En,
+            ["0 comments", "1 comment", "2 comments", "12,275 comments"],
+        ),
+        (
+            InterfaceLanguage::De,
+            [
+                "0 Kommentare",
+                "1 Kommentar",
+                "2 Kommentare",
+                "12.275 Kommentare",
+            ],
+        ),
+        (
+            InterfaceLanguage::Fr,
+            [
+                "0 commentaire",
+                "1 commentaire",
+                "2 commentaires",
+                "12\u{202f}275 commentaires",
+            ],
+        ),
         (
             InterfaceLanguage::He,
-            ["\u{2068}0\u{2069} תגובות", "תגובה אחת", "שתי תגובות", "\u{2068}12,275\u{2069} תגובות"],
+            [
+                "\u{2068}0\u{2069} תגובות",
+                "תגובה אחת",
+                "שתי תגובות",
+                "\u{2068}12,275\u{2069} תגובות",
+            ],
         ),
-        (InterfaceLanguage::Ja, ["コメント0件", "コメント1件", "コメント2件", "コメント12,275件"]),
+        (
+            InterfaceLanguage::Ja,
+            [
+                "コメント0件",
+                "コメント1件",
+                "コメント2件",
+                "コメント12,275件",
+            ],
+        ),
     ] {
         let t = texts.in_language(language);
-        assert_eq!([0_u64, 1, 2, 12_275].map(|count| t.with("comments", [("count", count.into())])), forms);
+        assert_eq!(
+            [0_u64, 1, 2, 12_275].map(|count| t.with("comments", [("count", count.into())])),
+            forms
+        );
     }
-    let average =
-        |language| texts.in_language(language).with("average", [("average", FluentValue::try_number("4.50"))]);
+    let average = |language| {
+        texts
+            .in_language(language)
+            .with("average", [("average", FluentValue::try_number("4.50"))])
+    };
     assert_eq!(
-        (average(InterfaceLanguage::En), average(InterfaceLanguage::De)),
+        (
+            average(InterfaceLanguage::En),
+            average(InterfaceLanguage::De)
+        ),
         ("4.50".to_owned(), "4,50".to_owned())
     );
-    let thousand = |language| texts.in_language(language).with("number", [("number", 1_234.into())]);
+    let thousand = |language| {
+        texts
+            .in_language(language)
+            .with("number", [("number", 1_234.into())])
+    };
     assert_eq!(
-        (thousand(InterfaceLanguage::De), thousand(InterfaceLanguage::Es)),
+        (
+            thousand(InterfaceLanguage::De),
+            thousand(InterfaceLanguage::Es)
+        ),
         ("1.234".to_owned(), "1234".to_owned())
     );
 }
@@ -146,7 +246,14 @@ fn dates_follow_the_language() {
     ] {
         let t = texts.in_language(language);
         let plain = |text: String| text.replace(['\u{2068}', '\u{2069}'], "");
-        let shown = t.with("day", [("day", 29.into()), ("month", 2.into()), ("year", "2024".into())]);
+        let shown = t.with(
+            "day",
+            [
+                ("day", 29.into()),
+                ("month", 2.into()),
+                ("year", "2024".into()),
+            ],
+        );
         assert_eq!(plain(shown), day);
     }
 }
@@ -165,16 +272,22 @@ fn pages_name_exactly_the_messages_that_there_are() {
             }
         }
     }
-    let named: BTreeSet<&str> =
-        (code.split('"').chain(templates.split('"'))).filter(|text| ids.contains(text)).collect();
+    let named: BTreeSet<&str> = (code.split('"').chain(templates.split('"')))
+        .filter(|text| ids.contains(text))
+        .collect();
     let [messages, names, _] = InterfaceLanguage::En.sources();
     let is_used = |id: &&&str| {
-        let is_inside = [messages, names].iter().any(|source| source.contains(&format!("{{ {id} }}")));
+        let is_inside = [messages, names]
+            .iter()
+            .any(|source| source.contains(&format!("{{ {id} }}")));
         named.contains(**id) || is_inside || id.starts_with("language-") || id.starts_with("part-")
     };
     assert_eq!(ids.iter().find(|id| !is_used(id)), None, "no page uses it");
     let called = |text: &str, call: &str| -> Vec<String> {
-        text.split(call).skip(1).filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
+        text.split(call)
+            .skip(1)
+            .filter_map(|rest| Some(rest.split_once('"')?.0.to_owned()))
+            .collect()
     };
     for call in [
         "t.text(\"",
@@ -197,11 +310,27 @@ fn a_site_replaces_messages_of_a_language() {
     let own = "newest = Latest\nday = { month } { $day }, { $year }\n";
     let texts = Texts::with(&[(InterfaceLanguage::En, own.to_owned())]);
     let t = texts.in_language(InterfaceLanguage::En);
-    assert_eq!((t.text("newest"), t.text("oldest")), ("Latest".into(), "Oldest".into()));
-    let day = t.with("day", [("day", 29.into()), ("month", 2.into()), ("year", "2024".into())]);
+    assert_eq!(
+        (t.text("newest"), t.text("oldest")),
+        ("Latest".into(), "Oldest".into())
+    );
+    let day = t.with(
+        "day",
+        [
+            ("day", 29.into()),
+            ("month", 2.into()),
+            ("year", "2024".into()),
+        ],
+    );
     assert_eq!(day, "Feb 29, 2024");
     let built_in = Texts::built_in();
     let version = |texts: &Texts, language| texts.in_language(language).version;
-    assert_ne!(version(&texts, InterfaceLanguage::En), version(&built_in, InterfaceLanguage::En));
-    assert_eq!(version(&texts, InterfaceLanguage::De), version(&built_in, InterfaceLanguage::De));
+    assert_ne!(
+        version(&texts, InterfaceLanguage::En),
+        version(&built_in, InterfaceLanguage::En)
+    );
+    assert_eq!(
+        version(&texts, InterfaceLanguage::De),
+        version(&built_in, InterfaceLanguage::De)
+    );
 }

@@ -1,8 +1,10 @@
-//! The cost of calls as the engine reports it (`ReturnConsumedCapacity`), and the cost of writes by DynamoDB's rules.
+//! The cost of calls as the engine reports it (`ReturnConsumedCapacity`), and the cost of writes by
+//! DynamoDB's rules.
 //!
-//! The rules come from AWS's "DynamoDB read and write operations" and "Using Global Secondary Indexes". A test
-//! (`the_engine_counts_the_units_of_the_cost_model`) compares them with the embedded engine. AWS does not document whether
-//! an index's share of a transaction counts twice. Here it counts once, as in that engine.
+//! The rules come from AWS's "DynamoDB read and write operations" and "Using Global Secondary
+//! Indexes". A test (`the_engine_counts_the_units_of_the_cost_model`) compares them with the
+//! embedded engine. AWS does not document whether an index's share of a transaction counts twice.
+//! Here it counts once, as in that engine.
 
 use aws_sdk_dynamodb::types::ConsumedCapacity;
 use model::{Comment, size};
@@ -33,10 +35,15 @@ impl WriteCost {
         self.table_units + self.index_units
     }
 
-    pub(crate) fn reported<'answer>(answers: impl IntoIterator<Item = &'answer ConsumedCapacity>) -> Self {
+    pub(crate) fn reported<'answer>(
+        answers: impl IntoIterator<Item = &'answer ConsumedCapacity>,
+    ) -> Self {
         let mut cost = Self::default();
         for consumed in answers {
-            let indexes = consumed.global_secondary_indexes().into_iter().flat_map(|indexes| indexes.values());
+            let indexes = consumed
+                .global_secondary_indexes()
+                .into_iter()
+                .flat_map(|indexes| indexes.values());
             let of_indexes: f64 = indexes.filter_map(|index| index.capacity_units()).sum();
             cost.index_units += of_indexes;
             cost.table_units += consumed.capacity_units().unwrap_or(0.0) - of_indexes;
@@ -46,7 +53,11 @@ impl WriteCost {
 }
 
 /// The cost of a change of a comment by the rules; `None` stands for an absent comment.
-pub fn write_cost_by_rules(old: Option<&Comment>, new: Option<&Comment>, counters: KeepCounters) -> WriteCost {
+pub fn write_cost_by_rules(
+    old: Option<&Comment>,
+    new: Option<&Comment>,
+    counters: KeepCounters,
+) -> WriteCost {
     let (old_item, new_item) = (old.map(comment_item), new.map(comment_item));
     let counted = match counters {
         KeepCounters::Yes => counter_changes(old, new).len(),

@@ -1,7 +1,7 @@
 //! The cursor: the combined position in all partitions.
 //!
-//! The articles write it into the page's address: the keys of all partitions, compressed. No measurement needs that text, so
-//! cursors stay in memory here, in favour of this design.
+//! The articles write it into the page's address: the keys of all partitions, compressed. No
+//! measurement needs that text, so cursors stay in memory here, in favour of this design.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,11 +18,15 @@ pub struct Cursor(pub(crate) Vec<Position>);
 
 impl Cursor {
     pub(crate) fn after(positions: Vec<Position>) -> Option<Self> {
-        positions.iter().any(|position| *position != Position::End).then_some(Self(positions))
+        positions
+            .iter()
+            .any(|position| *position != Position::End)
+            .then_some(Self(positions))
     }
 
-    /// The cursor after the comments `shown`, for callers that know the listing without walking it. `to_come` are the
-    /// comments that follow; both are newest first. `None` when no comments follow.
+    /// The cursor after the comments `shown`, for callers that know the listing without walking it.
+    /// `to_come` are the comments that follow; both are newest first. `None` when no comments
+    /// follow.
     ///
     /// A walk whose last answers were full learns one call later that a partition has ended.
     pub fn following<'comment>(
@@ -31,14 +35,23 @@ impl Cursor {
         to_come: impl IntoIterator<Item = Rating>,
     ) -> Option<Self> {
         let plan = Plan::of(&query.product, &query.filter);
-        let place = |rating: Rating| plan.partitions.iter().position(|of| of.rating.is_none_or(|of| of == rating));
-        let last: HashMap<_, _> = shown.into_iter().map(|(cd, rating)| (place(rating), cd)).collect();
+        let place = |rating: Rating| {
+            plan.partitions
+                .iter()
+                .position(|of| of.rating.is_none_or(|of| of == rating))
+        };
+        let last: HashMap<_, _> = shown
+            .into_iter()
+            .map(|(cd, rating)| (place(rating), cd))
+            .collect();
         let continued: HashSet<_> = to_come.into_iter().map(place).collect();
-        let positions = (0..plan.partitions.len()).map(Some).map(|place| match last.get(&place) {
-            _ if !continued.contains(&place) => Position::End,
-            Some(cd) => Position::After((*cd).clone()),
-            None => Position::Beginning,
-        });
+        let positions = (0..plan.partitions.len())
+            .map(Some)
+            .map(|place| match last.get(&place) {
+                _ if !continued.contains(&place) => Position::End,
+                Some(cd) => Position::After((*cd).clone()),
+                None => Position::Beginning,
+            });
         Self::after(positions.collect())
     }
 }
@@ -50,7 +63,10 @@ mod tests {
     use super::*;
 
     fn cd(ms: i64, id: &str) -> Cd {
-        Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() }
+        Cd {
+            created_at: Timestamp::from_epoch_ms(ms).unwrap(),
+            id: CommentId::parse(id).unwrap(),
+        }
     }
 
     #[test]
@@ -61,15 +77,26 @@ mod tests {
             page_size: PageSize::new(20).unwrap(),
         };
         let rating = |stars| Rating::new(stars).unwrap();
-        let shown = [(cd(9, "a"), rating(5)), (cd(8, "b"), rating(1)), (cd(7, "c"), rating(5))];
+        let shown = [
+            (cd(9, "a"), rating(5)),
+            (cd(8, "b"), rating(1)),
+            (cd(7, "c"), rating(5)),
+        ];
         let following = |to_come: &[u64]| {
             let to_come = to_come.iter().map(|stars| rating(*stars));
-            Cursor::following(&query, shown.iter().map(|(cd, rating)| (cd, *rating)), to_come)
+            Cursor::following(
+                &query,
+                shown.iter().map(|(cd, rating)| (cd, *rating)),
+                to_come,
+            )
         };
         let after = |ms, id| Position::After(cd(ms, id));
         let all_continue = vec![after(8, "b"), Position::Beginning, after(7, "c")];
         assert_eq!(following(&[5, 3, 1]), Cursor::after(all_continue));
-        assert_eq!(following(&[5]), Cursor::after(vec![Position::End, Position::End, after(7, "c")]));
+        assert_eq!(
+            following(&[5]),
+            Cursor::after(vec![Position::End, Position::End, after(7, "c")])
+        );
         assert_eq!(following(&[]), None);
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use model::{
-    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision, SiteData, Status,
+    Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision,
+    SiteData, Status,
     item::{attribute, comment_pk},
 };
 use serde::Deserialize;
@@ -13,9 +14,14 @@ use crate::key::{Index, PK, SK, SORT_KEY};
 
 const COMMENT_BLOB: &str = "comment_blob";
 
-/// The non-key attributes projected into every index: those that a page shows. The keys of the other indexes are not
-/// projected.
-pub(crate) const PROJECTED: [&str; 4] = [attribute::LANGUAGE, attribute::RATING, attribute::REVISION, COMMENT_BLOB];
+/// The non-key attributes projected into every index: those that a page shows. The keys of the
+/// other indexes are not projected.
+pub(crate) const PROJECTED: [&str; 4] = [
+    attribute::LANGUAGE,
+    attribute::RATING,
+    attribute::REVISION,
+    COMMENT_BLOB,
+];
 
 fn text(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
@@ -25,34 +31,61 @@ pub fn comment_item(comment: &Comment) -> Item {
     let placement = comment.placement();
     let key = comment_pk(&comment.id);
     let mut fields = HashMap::from([("body".to_owned(), text(&comment.text.body))]);
-    let optional = [("title", &comment.text.title), ("author", &comment.text.author)];
-    for (name, value) in optional.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+    let optional = [
+        ("title", &comment.text.title),
+        ("author", &comment.text.author),
+    ];
+    for (name, value) in optional
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, value.as_ref()?)))
+    {
         fields.insert(name.to_owned(), text(value));
     }
     let mut item = HashMap::from([
         (PK.to_owned(), text(&key)),
         (SK.to_owned(), text(key)),
         (SORT_KEY.to_owned(), text(comment.cd().to_string())),
-        (attribute::LANGUAGE.to_owned(), text(comment.language.as_str())),
-        (attribute::RATING.to_owned(), AttributeValue::N(comment.rating.to_string())),
-        (attribute::REVISION.to_owned(), text(comment.revision.to_string())),
+        (
+            attribute::LANGUAGE.to_owned(),
+            text(comment.language.as_str()),
+        ),
+        (
+            attribute::RATING.to_owned(),
+            AttributeValue::N(comment.rating.to_string()),
+        ),
+        (
+            attribute::REVISION.to_owned(),
+            text(comment.revision.to_string()),
+        ),
         (COMMENT_BLOB.to_owned(), AttributeValue::M(fields)),
     ]);
     for index in Index::EVERY.iter().copied() {
-        item.insert(index.partition_attribute().to_owned(), text(index.partition_of(&placement)));
+        item.insert(
+            index.partition_attribute().to_owned(),
+            text(index.partition_of(&placement)),
+        );
     }
     Item::from(item)
 }
 
 pub fn projection(item: &Item, index: Index) -> Item {
     let keys = [PK, SK, SORT_KEY, index.partition_attribute()];
-    let projected = item.iter().filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|one| one == name));
-    Item::from(projected.map(|(name, value)| (name.clone(), value.clone())).collect::<HashMap<_, _>>())
+    let projected = item
+        .iter()
+        .filter(|(name, _)| keys.iter().chain(&PROJECTED).any(|one| one == name));
+    Item::from(
+        projected
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<HashMap<_, _>>(),
+    )
 }
 
 pub(crate) fn item_key(id: &CommentId) -> Item {
     let key = comment_pk(id);
-    Item::from(HashMap::from([(PK.to_owned(), text(&key)), (SK.to_owned(), text(key))]))
+    Item::from(HashMap::from([
+        (PK.to_owned(), text(&key)),
+        (SK.to_owned(), text(key)),
+    ]))
 }
 
 pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
@@ -83,11 +116,13 @@ impl Entry {
         Ok(Comment {
             id: cd.id,
             product: product.clone(),
-            language: Language::parse(&self.language).map_err(|error| malformed(error.to_string()))?,
+            language: Language::parse(&self.language)
+                .map_err(|error| malformed(error.to_string()))?,
             rating: Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?,
             created_at: cd.created_at,
             status: Status::Published,
-            revision: Revision::parse(&self.revision).map_err(|error| malformed(error.to_string()))?,
+            revision: Revision::parse(&self.revision)
+                .map_err(|error| malformed(error.to_string()))?,
             text: self.comment_blob.into_text()?,
             site: SiteData::default(),
         })
@@ -117,10 +152,21 @@ pub(crate) mod tests {
 
     #[test]
     fn every_index_gives_the_comment_back() {
-        let without = CommentText { title: None, body: "☕\n".to_owned(), author: None };
-        let with = CommentText { title: Some("T".to_owned()), author: Some("Ann".to_owned()), ..without.clone() };
+        let without = CommentText {
+            title: None,
+            body: "☕\n".to_owned(),
+            author: None,
+        };
+        let with = CommentText {
+            title: Some("T".to_owned()),
+            author: Some("Ann".to_owned()),
+            ..without.clone()
+        };
         for text in [without, with] {
-            let comment = Comment { text, ..comment("c1", "zh-Hant-TW", 1) };
+            let comment = Comment {
+                text,
+                ..comment("c1", "zh-Hant-TW", 1)
+            };
             let item = comment_item(&comment);
             for index in Index::EVERY.iter().copied() {
                 let projected = projection(&item, index);

@@ -46,11 +46,18 @@ impl Index {
     }
 }
 
-/// `PRODUCT#<product>`, followed by `/<language>` and `/<rating>` if given. The product is escaped, so it contains no
-/// slash.
-pub(crate) fn partition_key(product: &ProductId, language: Option<&Language>, rating: Option<Rating>) -> String {
+/// `PRODUCT#<product>`, followed by `/<language>` and `/<rating>` if given. The product is escaped,
+/// so it contains no slash.
+pub(crate) fn partition_key(
+    product: &ProductId,
+    language: Option<&Language>,
+    rating: Option<Rating>,
+) -> String {
     let mut key = format!("PRODUCT#{}", product.escaped());
-    for part in [language.map(Language::as_str), rating.map(Rating::as_str)].into_iter().flatten() {
+    for part in [language.map(Language::as_str), rating.map(Rating::as_str)]
+        .into_iter()
+        .flatten()
+    {
         key.push('/');
         key.push_str(part);
     }
@@ -70,7 +77,8 @@ pub(crate) struct Partition {
     pub(crate) rating: Option<Rating>,
 }
 
-/// The partitions that a filter queries: disjoint partitions of one index that together hold the matching comments.
+/// The partitions that a filter queries: disjoint partitions of one index that together hold the
+/// matching comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) index: Index,
@@ -86,10 +94,16 @@ impl Plan {
             (None, Some(_)) => Index::ByRating,
             (Some(_), Some(_)) => Index::ByLanguageAndRating,
         };
-        let partition = |rating| Partition { key: partition_key(product, language, rating), rating };
+        let partition = |rating| Partition {
+            key: partition_key(product, language, rating),
+            rating,
+        };
         let partitions = match ratings {
             None => vec![partition(None)],
-            Some(ratings) => ratings.iter().map(|rating| partition(Some(rating))).collect(),
+            Some(ratings) => ratings
+                .iter()
+                .map(|rating| partition(Some(rating)))
+                .collect(),
         };
         Self { index, partitions }
     }
@@ -115,15 +129,32 @@ mod tests {
 
     #[test]
     fn a_filter_asks_a_partition_for_each_rating_of_the_index_that_suits() {
-        let lines = [(None, None), (Some("en"), None), (None, Some("5")), (Some("en"), Some("5"))]
-            .into_iter()
-            .chain([(None, Some("1.5")), (Some("en"), Some("2.3.4.5")), (Some("en"), Some("1.2.3.4.5"))])
-            .map(|(language, ratings)| {
-                let plan = Plan::of(&product("42"), &filter(language, ratings));
-                let keys: Vec<&str> = plan.partitions.iter().map(|partition| partition.key.as_str()).collect();
-                let (language, ratings) = (language.unwrap_or("any"), ratings.unwrap_or("any"));
-                format!("{language} {ratings}: {} {}\n", plan.index.name(), keys.join(" "))
-            });
+        let lines = [
+            (None, None),
+            (Some("en"), None),
+            (None, Some("5")),
+            (Some("en"), Some("5")),
+        ]
+        .into_iter()
+        .chain([
+            (None, Some("1.5")),
+            (Some("en"), Some("2.3.4.5")),
+            (Some("en"), Some("1.2.3.4.5")),
+        ])
+        .map(|(language, ratings)| {
+            let plan = Plan::of(&product("42"), &filter(language, ratings));
+            let keys: Vec<&str> = plan
+                .partitions
+                .iter()
+                .map(|partition| partition.key.as_str())
+                .collect();
+            let (language, ratings) = (language.unwrap_or("any"), ratings.unwrap_or("any"));
+            format!(
+                "{language} {ratings}: {} {}\n",
+                plan.index.name(),
+                keys.join(" ")
+            )
+        });
         expect![[r"
             any any: all PRODUCT#42
             en any: byLang PRODUCT#42/en

@@ -1,21 +1,24 @@
-//! The design that Pagemark is compared with: one item per comment, four indexes, and one query for each rating of a
-//! filter.
+//! The design that Pagemark is compared with: one item per comment, four indexes, and one query for
+//! each rating of a filter.
 //!
-//! It follows Alex Reid's articles on filtering in DynamoDB (parts 2, 3 and 4). A plan names the partitions. Parallel queries
-//! read them, and their answers are merged. A token has the place in each partition. Counters give totals. Only the
-//! measurements use it.
+//! It follows Alex Reid's articles on filtering in DynamoDB (parts 2, 3 and 4). A plan names the
+//! partitions. Parallel queries read them, and their answers are merged. A token has the place in
+//! each partition. Counters give totals. Only the measurements use it.
 //!
 //! Differences from the articles:
-//! - **The sort key is unique**: `<instant>#<comment id>`, [`model::Cd`], instead of the creation date. The order of index
-//!   items with equal sort keys is not documented, so a page would repeat or lose comments of one instant.
-//! - **A partition without a comment on the page resumes where it stood**, at its previous key or its beginning. A
-//!   partition that has ended is not queried again. The articles decrement a key there.
-//! - **Counters change in the transaction of the comment's write**: otherwise totals would differ from the comments.
-//! - An edit and a deletion apply only to the revision, language and rating that were read. Otherwise they would
-//!   decrease counters that never counted the comment.
+//! - **The sort key is unique**: `<instant>#<comment id>`, [`model::Cd`], instead of the creation
+//!   date. The order of index items with equal sort keys is not documented, so a page would repeat
+//!   or lose comments of one instant.
+//! - **A partition without a comment on the page resumes where it stood**, at its previous key or
+//!   its beginning. A partition that has ended is not queried again. The articles decrement a key
+//!   there.
+//! - **Counters change in the transaction of the comment's write**: otherwise totals would differ
+//!   from the comments.
+//! - An edit and a deletion apply only to the revision, language and rating that were read.
+//!   Otherwise they would decrease counters that never counted the comment.
 //!
-//! **Invariant:** the pages of any filter, followed by their cursors or named by a page index, equal Pagemark's numbered
-//! pages. `bench compare` and `bench depth` time no others.
+//! **Invariant:** the pages of any filter, followed by their cursors or named by a page index,
+//! equal Pagemark's numbered pages. `bench compare` and `bench depth` time no others.
 
 mod cost;
 mod counters;

@@ -1,7 +1,9 @@
-//! Merges the answers of partitions into a page, with the position at which each partition resumes. No I/O.
+//! Merges the answers of partitions into a page, with the position at which each partition resumes.
+//! No I/O.
 //!
-//! **Invariant:** the next position of a partition leads to exactly what follows the page. No comment is lost that was
-//! read and discarded, or not read (a test of `bench` walks through all pages).
+//! **Invariant:** the next position of a partition leads to exactly what follows the page. No
+//! comment is lost that was read and discarded, or not read (a test of `bench` walks through all
+//! pages).
 
 use model::Cd;
 
@@ -24,7 +26,11 @@ pub(crate) struct Part<T> {
 
 impl<T> Part<T> {
     pub(crate) fn ended() -> Self {
-        Self { from: Position::End, entries: Vec::new(), more: false }
+        Self {
+            from: Position::End,
+            entries: Vec::new(),
+            more: false,
+        }
     }
 }
 
@@ -43,8 +49,20 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
     }
     let mut states = Vec::with_capacity(parts.len());
     let mut gathered: Vec<(Cd, usize, T)> = Vec::new();
-    for (place, Part { from, entries, more }) in parts.into_iter().enumerate() {
-        states.push(State { position: from, unseen: entries.len(), more });
+    for (
+        place,
+        Part {
+            from,
+            entries,
+            more,
+        },
+    ) in parts.into_iter().enumerate()
+    {
+        states.push(State {
+            position: from,
+            unseen: entries.len(),
+            more,
+        });
         gathered.extend(entries.into_iter().map(|(cd, entry)| (cd, place, entry)));
     }
     gathered.sort_by(|(a, ..), (b, ..)| b.cmp(a));
@@ -57,7 +75,13 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
             state.unseen -= 1;
         }
     }
-    let position = |state: State| if state.unseen == 0 && !state.more { Position::End } else { state.position };
+    let position = |state: State| {
+        if state.unseen == 0 && !state.more {
+            Position::End
+        } else {
+            state.position
+        }
+    };
     Merged {
         visible,
         discarded: discarded.into_iter().map(|(_, _, entry)| entry).collect(),
@@ -72,19 +96,40 @@ mod tests {
     use super::*;
 
     fn cd(at: i64, id: &str) -> Cd {
-        Cd { created_at: Timestamp::from_epoch_ms(at).unwrap(), id: CommentId::parse(id).unwrap() }
+        Cd {
+            created_at: Timestamp::from_epoch_ms(at).unwrap(),
+            id: CommentId::parse(id).unwrap(),
+        }
     }
 
     fn part(comments: &[(i64, &str)], more: bool) -> Part<Cd> {
         let entries = comments.iter().map(|(at, id)| (cd(*at, id), cd(*at, id)));
-        Part { from: Position::Beginning, entries: entries.collect(), more }
+        Part {
+            from: Position::Beginning,
+            entries: entries.collect(),
+            more,
+        }
     }
 
     #[test]
     fn positions_tell_beginnings_middles_and_ends_apart() {
-        let merged = merge(vec![part(&[(9, "a9"), (8, "a8")], true), part(&[(6, "b6")], false), part(&[], false)], 2);
+        let merged = merge(
+            vec![
+                part(&[(9, "a9"), (8, "a8")], true),
+                part(&[(6, "b6")], false),
+                part(&[], false),
+            ],
+            2,
+        );
         assert_eq!(merged.visible, [cd(9, "a9"), cd(8, "a8")]);
         assert_eq!(merged.discarded, [cd(6, "b6")]);
-        assert_eq!(merged.positions, [Position::After(cd(8, "a8")), Position::Beginning, Position::End]);
+        assert_eq!(
+            merged.positions,
+            [
+                Position::After(cd(8, "a8")),
+                Position::Beginning,
+                Position::End
+            ]
+        );
     }
 }

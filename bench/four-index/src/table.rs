@@ -1,7 +1,7 @@
 //! Creates and reads the table.
 //!
-//! **Invariant:** a page comes from all of its partitions or not at all. The first error of a query ends the other
-//! queries and becomes the page's error.
+//! **Invariant:** a page comes from all of its partitions or not at all. The first error of a query
+//! ends the other queries and becomes the page's error.
 
 use std::{cmp::Reverse, collections::HashMap, iter::zip};
 
@@ -10,8 +10,8 @@ use aws_sdk_dynamodb::{
     Client,
     error::BuildError,
     types::{
-        AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeysAndAttributes, Projection,
-        ProjectionType, ReturnConsumedCapacity, ScalarAttributeType,
+        AttributeDefinition, AttributeValue, BillingMode, GlobalSecondaryIndex, KeysAndAttributes,
+        Projection, ProjectionType, ReturnConsumedCapacity, ScalarAttributeType,
     },
 };
 use futures_util::future::try_join_all;
@@ -38,15 +38,19 @@ pub struct FourIndexTable {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Page {
     pub comments: Vec<Comment>,
-    /// The start of the next page. It also exists when the comments end with a full page, because a full answer of
-    /// DynamoDB does not show that it is the last. That next page is empty and has no next page.
+    /// The start of the next page. It also exists when the comments end with a full page, because a
+    /// full answer of DynamoDB does not show that it is the last. That next page is empty and has
+    /// no next page.
     pub next: Option<Cursor>,
     pub cost: ReadCost,
 }
 
 impl FourIndexTable {
     pub fn new(client: Client, name: impl Into<String>) -> Self {
-        Self { client, name: name.into() }
+        Self {
+            client,
+            name: name.into(),
+        }
     }
 
     pub fn name(&self) -> &str {
@@ -57,7 +61,10 @@ impl FourIndexTable {
     pub async fn create(&self) -> Result<(), StoreError> {
         let text = |name: &str| {
             let definition = AttributeDefinition::builder().attribute_name(name);
-            definition.attribute_type(ScalarAttributeType::S).build().map_err(refused)
+            definition
+                .attribute_type(ScalarAttributeType::S)
+                .build()
+                .map_err(refused)
         };
         let mut create = self
             .client
@@ -65,7 +72,10 @@ impl FourIndexTable {
             .table_name(&self.name)
             .set_key_schema(Some(key_schema(PK, SK).map_err(refused)?))
             .billing_mode(BillingMode::PayPerRequest);
-        for name in [PK, SK, SORT_KEY].into_iter().chain(Index::EVERY.iter().map(|index| index.partition_attribute())) {
+        for name in [PK, SK, SORT_KEY]
+            .into_iter()
+            .chain(Index::EVERY.iter().map(|index| index.partition_attribute()))
+        {
             create = create.attribute_definitions(text(name)?);
         }
         for index in Index::EVERY {
@@ -74,7 +84,9 @@ impl FourIndexTable {
                 .set_non_key_attributes(Some(PROJECTED.map(str::to_owned).to_vec()));
             let definition = GlobalSecondaryIndex::builder()
                 .index_name(index.name())
-                .set_key_schema(Some(key_schema(index.partition_attribute(), SORT_KEY).map_err(refused)?))
+                .set_key_schema(Some(
+                    key_schema(index.partition_attribute(), SORT_KEY).map_err(refused)?,
+                ))
                 .projection(projection.build());
             create = create.global_secondary_indexes(definition.build().map_err(refused)?);
         }
@@ -82,21 +94,46 @@ impl FourIndexTable {
         Ok(())
     }
 
-    pub async fn page(&self, query: &PageQuery, cursor: Option<&Cursor>) -> Result<Page, StoreError> {
+    pub async fn page(
+        &self,
+        query: &PageQuery,
+        cursor: Option<&Cursor>,
+    ) -> Result<Page, StoreError> {
         let plan = Plan::of(&query.product, &query.filter);
         let beginning = || vec![Position::Beginning; plan.partitions.len()];
         let positions = cursor.map_or_else(beginning, |cursor| cursor.0.clone());
-        let (Merged { visible, positions, .. }, cost) = self.read(&plan, query, positions, None).await?;
-        Ok(Page { comments: comments(visible, query)?, next: Cursor::after(positions), cost })
+        let (
+            Merged {
+                visible, positions, ..
+            },
+            cost,
+        ) = self.read(&plan, query, positions, None).await?;
+        Ok(Page {
+            comments: comments(visible, query)?,
+            next: Cursor::after(positions),
+            cost,
+        })
     }
 
-    /// The comments from `newest` to `oldest`, the first and the last one of a page that a page index names. Each
-    /// partition's query reads only what the page shows of it, at any depth. No cursor follows.
-    pub async fn page_between(&self, query: &PageQuery, newest: &Cd, oldest: &Cd) -> Result<Page, StoreError> {
+    /// The comments from `newest` to `oldest`, the first and the last one of a page that a page
+    /// index names. Each partition's query reads only what the page shows of it, at any depth. No
+    /// cursor follows.
+    pub async fn page_between(
+        &self,
+        query: &PageQuery,
+        newest: &Cd,
+        oldest: &Cd,
+    ) -> Result<Page, StoreError> {
         let plan = Plan::of(&query.product, &query.filter);
         let positions = vec![Position::Beginning; plan.partitions.len()];
-        let (merged, cost) = self.read(&plan, query, positions, Some([oldest, newest])).await?;
-        Ok(Page { comments: comments(merged.visible, query)?, next: None, cost })
+        let (merged, cost) = self
+            .read(&plan, query, positions, Some([oldest, newest]))
+            .await?;
+        Ok(Page {
+            comments: comments(merged.visible, query)?,
+            next: None,
+            cost,
+        })
     }
 
     /// The comments that a page index names, by one BatchGetItem from the table itself.
@@ -105,23 +142,49 @@ impl FourIndexTable {
     /// Also if the table leaves a key unread.
     pub async fn page_of(&self, query: &PageQuery, named: &[Cd]) -> Result<Page, StoreError> {
         let keys = named.iter().map(|cd| item_key(&cd.id).into()).collect();
-        let keys = KeysAndAttributes::builder().set_keys(Some(keys)).build().map_err(refused)?;
+        let keys = KeysAndAttributes::builder()
+            .set_keys(Some(keys))
+            .build()
+            .map_err(refused)?;
         let get = self.client.batch_get_item().request_items(&self.name, keys);
         let get = get.return_consumed_capacity(ReturnConsumedCapacity::Total);
         let answer = get.send().await.map_err(store_error)?;
-        let read_units = answer.consumed_capacity().iter().filter_map(|consumed| consumed.capacity_units()).sum();
-        let items = answer.responses.unwrap_or_default().remove(&self.name).unwrap_or_default();
+        let read_units = answer
+            .consumed_capacity()
+            .iter()
+            .filter_map(|consumed| consumed.capacity_units())
+            .sum();
+        let items = answer
+            .responses
+            .unwrap_or_default()
+            .remove(&self.name)
+            .unwrap_or_default();
         if items.len() < named.len() {
-            return Err(StoreError::unavailable(Store::Table, "a page's comments were not all read"));
+            return Err(StoreError::unavailable(
+                Store::Table,
+                "a page's comments were not all read",
+            ));
         }
         let items_read = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let entries = items.into_iter().map(|item| serde_dynamo::from_item(Item::from(item)).map_err(malformed));
+        let entries = items
+            .into_iter()
+            .map(|item| serde_dynamo::from_item(Item::from(item)).map_err(malformed));
         let mut comments = comments(entries.collect::<Result<_, _>>()?, query)?;
         comments.sort_by_key(|comment| Reverse(comment.cd()));
-        Ok(Page { comments, next: None, cost: ReadCost { requests: 1, items_read, read_units, items_discarded: 0 } })
+        Ok(Page {
+            comments,
+            next: None,
+            cost: ReadCost {
+                requests: 1,
+                items_read,
+                read_units,
+                items_discarded: 0,
+            },
+        })
     }
 
-    /// Reads all partitions in parallel, from their positions on or between two places, and merges what they hold.
+    /// Reads all partitions in parallel, from their positions on or between two places, and merges
+    /// what they hold.
     async fn read(
         &self,
         plan: &Plan,
@@ -129,9 +192,13 @@ impl FourIndexTable {
         positions: Vec<Position>,
         between: Option<[&Cd; 2]>,
     ) -> Result<(Merged<Entry>, ReadCost), StoreError> {
-        let reads = zip(&plan.partitions, positions)
-            .map(|(partition, from)| self.read_partition(plan.index, partition, from, between, query.page_size));
-        let (mut parts, mut cost) = (Vec::with_capacity(plan.partitions.len()), ReadCost::default());
+        let reads = zip(&plan.partitions, positions).map(|(partition, from)| {
+            self.read_partition(plan.index, partition, from, between, query.page_size)
+        });
+        let (mut parts, mut cost) = (
+            Vec::with_capacity(plan.partitions.len()),
+            ReadCost::default(),
+        );
         for (part, read) in try_join_all(reads).await? {
             parts.push(part);
             cost.requests += read.requests;
@@ -157,7 +224,10 @@ impl FourIndexTable {
             Position::End => return Ok((Part::ended(), ReadCost::default())),
         };
         let mut condition = "#partition = :partition".to_owned();
-        let mut values = HashMap::from([(":partition".to_owned(), AttributeValue::S(partition.key.clone()))]);
+        let mut values = HashMap::from([(
+            ":partition".to_owned(),
+            AttributeValue::S(partition.key.clone()),
+        )]);
         if let Some([oldest, newest]) = between {
             condition.push_str(&format!(" AND {SORT_KEY} BETWEEN :oldest AND :newest"));
             values.insert(":oldest".to_owned(), AttributeValue::S(oldest.to_string()));
@@ -190,22 +260,59 @@ impl FourIndexTable {
         let entries = entries.collect::<Result<Vec<_>, Malformed>>()?;
         let more = answer.last_evaluated_key.is_some();
         if more && entries.len() < limit {
-            return Err(StoreError::refused(Store::Table, "a page's comments are too large to be read at once"));
+            return Err(StoreError::refused(
+                Store::Table,
+                "a page's comments are too large to be read at once",
+            ));
         }
         let items_read = u32::try_from(entries.len()).unwrap_or(u32::MAX);
-        Ok((Part { from, entries, more }, ReadCost { requests: 1, items_read, read_units, items_discarded: 0 }))
+        Ok((
+            Part {
+                from,
+                entries,
+                more,
+            },
+            ReadCost {
+                requests: 1,
+                items_read,
+                read_units,
+                items_discarded: 0,
+            },
+        ))
     }
 
-    pub async fn counters(&self, product: &ProductId, language: Option<&Language>) -> Result<Counters, StoreError> {
-        let key = StatisticsKey { product: product.clone(), language: language.cloned() };
-        let get = self.client.get_item().table_name(&self.name).set_key(Some(key.item().into()));
-        let answer = get.consistent_read(true).send().await.map_err(store_error)?;
-        Ok(answer.item.map(|item| Counters::of_item(&item.into())).transpose()?.unwrap_or_default())
+    pub async fn counters(
+        &self,
+        product: &ProductId,
+        language: Option<&Language>,
+    ) -> Result<Counters, StoreError> {
+        let key = StatisticsKey {
+            product: product.clone(),
+            language: language.cloned(),
+        };
+        let get = self
+            .client
+            .get_item()
+            .table_name(&self.name)
+            .set_key(Some(key.item().into()));
+        let answer = get
+            .consistent_read(true)
+            .send()
+            .await
+            .map_err(store_error)?;
+        Ok(answer
+            .item
+            .map(|item| Counters::of_item(&item.into()))
+            .transpose()?
+            .unwrap_or_default())
     }
 }
 
 fn comments(entries: Vec<Entry>, query: &PageQuery) -> Result<Vec<Comment>, StoreError> {
-    Ok(entries.into_iter().map(|entry| entry.into_comment(&query.product)).collect::<Result<_, _>>()?)
+    Ok(entries
+        .into_iter()
+        .map(|entry| entry.into_comment(&query.product))
+        .collect::<Result<_, _>>()?)
 }
 
 fn malformed(error: serde_dynamo::Error) -> StoreError {

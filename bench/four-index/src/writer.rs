@@ -1,12 +1,15 @@
 //! Writes comments, with or without their counters.
 //!
-//! **Invariant:** if every write keeps the counters, they equal a count of the table's comments. Comment and counters change
-//! in one transaction, on condition that the comment is in the state that was read.
+//! **Invariant:** if every write keeps the counters, they equal a count of the table's comments.
+//! Comment and counters change in one transaction, on condition that the comment is in the state
+//! that was read.
 
 use std::collections::BTreeMap;
 
 use ::table::store_error;
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Delete, Put, ReturnConsumedCapacity, TransactWriteItem, Update,
+};
 use model::{Comment, item::attribute};
 use process::StoreError;
 use table::transaction::sort;
@@ -37,14 +40,25 @@ impl FourIndexTable {
             KeepCounters::No => CounterChanges::new(),
             KeepCounters::Yes => counter_changes(old, new),
         };
-        if changes.is_empty() { self.send(action).await } else { self.transact(action, changes).await }
+        if changes.is_empty() {
+            self.send(action).await
+        } else {
+            self.transact(action, changes).await
+        }
     }
 
     /// Writes the comment alone.
-    async fn send(&self, TransactWriteItem { put, delete, .. }: TransactWriteItem) -> Result<WriteCost, StoreError> {
+    async fn send(
+        &self,
+        TransactWriteItem { put, delete, .. }: TransactWriteItem,
+    ) -> Result<WriteCost, StoreError> {
         let mut consumed = None;
         if let Some(put) = put {
-            let call = self.client.put_item().table_name(put.table_name).set_item(Some(put.item));
+            let call = self
+                .client
+                .put_item()
+                .table_name(put.table_name)
+                .set_item(Some(put.item));
             let call = call
                 .set_condition_expression(put.condition_expression)
                 .set_expression_attribute_names(put.expression_attribute_names)
@@ -53,7 +67,11 @@ impl FourIndexTable {
             consumed = call.send().await.map_err(store_error)?.consumed_capacity;
         }
         if let Some(delete) = delete {
-            let call = self.client.delete_item().table_name(delete.table_name).set_key(Some(delete.key));
+            let call = self
+                .client
+                .delete_item()
+                .table_name(delete.table_name)
+                .set_key(Some(delete.key));
             let call = call
                 .set_condition_expression(delete.condition_expression)
                 .set_expression_attribute_names(delete.expression_attribute_names)
@@ -64,22 +82,41 @@ impl FourIndexTable {
         Ok(WriteCost::reported(consumed.as_ref()))
     }
 
-    /// Writes comment and counters. The SDK gives the transaction a token, so a repeat after a lost answer has no
-    /// second effect.
-    async fn transact(&self, action: TransactWriteItem, changes: CounterChanges) -> Result<WriteCost, StoreError> {
+    /// Writes comment and counters. The SDK gives the transaction a token, so a repeat after a lost
+    /// answer has no second effect.
+    async fn transact(
+        &self,
+        action: TransactWriteItem,
+        changes: CounterChanges,
+    ) -> Result<WriteCost, StoreError> {
         let mut actions = vec![action];
         for (key, add) in changes {
             actions.push(self.counter_action(&key, &add)?);
         }
-        let sent = self.client.transact_write_items().set_transact_items(Some(actions));
-        let answer = sent.return_consumed_capacity(ReturnConsumedCapacity::Indexes).send().await.map_err(sort)?;
+        let sent = self
+            .client
+            .transact_write_items()
+            .set_transact_items(Some(actions));
+        let answer = sent
+            .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
+            .send()
+            .await
+            .map_err(sort)?;
         Ok(WriteCost::reported(answer.consumed_capacity()))
     }
 
-    fn comment_action(&self, old: Option<&Comment>, new: Option<&Comment>) -> Result<TransactWriteItem, StoreError> {
+    fn comment_action(
+        &self,
+        old: Option<&Comment>,
+        new: Option<&Comment>,
+    ) -> Result<TransactWriteItem, StoreError> {
         let condition = if old.is_some() { UNCHANGED } else { ABSENT };
         let names = [attribute::REVISION, attribute::LANGUAGE, attribute::RATING];
-        let names = old.map(|_| names.map(|name| (format!("#{name}"), name.to_owned())).into());
+        let names = old.map(|_| {
+            names
+                .map(|name| (format!("#{name}"), name.to_owned()))
+                .into()
+        });
         let values = old.map(|old| {
             let values = [
                 (":revision", AttributeValue::S(old.revision.to_string())),
@@ -91,14 +128,35 @@ impl FourIndexTable {
         let action = TransactWriteItem::builder();
         Ok(match (old, new) {
             (Some(old), None) => {
-                let delete = Delete::builder().table_name(&self.name).set_key(Some(item_key(&old.id).into()));
-                let delete = delete.condition_expression(condition).set_expression_attribute_names(names);
-                action.delete(delete.set_expression_attribute_values(values).build().map_err(refused)?).build()
+                let delete = Delete::builder()
+                    .table_name(&self.name)
+                    .set_key(Some(item_key(&old.id).into()));
+                let delete = delete
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names);
+                action
+                    .delete(
+                        delete
+                            .set_expression_attribute_values(values)
+                            .build()
+                            .map_err(refused)?,
+                    )
+                    .build()
             }
             (_, new) => {
-                let put = Put::builder().table_name(&self.name).set_item(new.map(|new| comment_item(new).into()));
-                let put = put.condition_expression(condition).set_expression_attribute_names(names);
-                action.put(put.set_expression_attribute_values(values).build().map_err(refused)?).build()
+                let put = Put::builder()
+                    .table_name(&self.name)
+                    .set_item(new.map(|new| comment_item(new).into()));
+                let put = put
+                    .condition_expression(condition)
+                    .set_expression_attribute_names(names);
+                action
+                    .put(
+                        put.set_expression_attribute_values(values)
+                            .build()
+                            .map_err(refused)?,
+                    )
+                    .build()
             }
         })
     }
@@ -109,12 +167,16 @@ impl FourIndexTable {
         add: &BTreeMap<String, i64>,
     ) -> Result<TransactWriteItem, StoreError> {
         let additions: Vec<String> = add.keys().map(|name| format!("{name} :{name}")).collect();
-        let values = add.iter().map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())));
+        let values = add
+            .iter()
+            .map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())));
         let update = Update::builder()
             .table_name(&self.name)
             .set_key(Some(key.item().into()))
             .update_expression(format!("ADD {}", additions.join(", ")))
             .set_expression_attribute_values(Some(values.collect()));
-        Ok(TransactWriteItem::builder().update(update.build().map_err(refused)?).build())
+        Ok(TransactWriteItem::builder()
+            .update(update.build().map_err(refused)?)
+            .build())
     }
 }

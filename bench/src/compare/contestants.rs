@@ -30,19 +30,31 @@ pub(crate) struct Ask {
 
 impl Ask {
     pub(crate) fn new(listing: &Arc<Listing>, number: u64) -> anyhow::Result<Self> {
-        let mut ask = Self { listing: listing.clone(), number, cursor: None };
+        let mut ask = Self {
+            listing: listing.clone(),
+            number,
+            cursor: None,
+        };
         let (shown, to_come) = listing.around(number);
         if !shown.is_empty() {
             let shown = shown.iter().map(|(cd, rating)| (cd, *rating));
-            ask.cursor =
-                Cursor::following(&listing.four_index_query()?, shown, to_come.iter().map(|(_, rating)| *rating));
+            ask.cursor = Cursor::following(
+                &listing.four_index_query()?,
+                shown,
+                to_come.iter().map(|(_, rating)| *rating),
+            );
         }
         Ok(ask)
     }
 
     /// Such as "middle page, rating 1.4.5".
     pub(super) fn name(&self) -> String {
-        let ratings = self.listing.key.filter.ratings().map_or_else(|| "any".to_owned(), |ratings| ratings.to_string());
+        let ratings = self
+            .listing
+            .key
+            .filter
+            .ratings()
+            .map_or_else(|| "any".to_owned(), |ratings| ratings.to_string());
         format!("middle page, rating {ratings}")
     }
 }
@@ -50,7 +62,10 @@ impl Ask {
 fn listings() -> anyhow::Result<Vec<Listing>> {
     let product = ProductId::parse(PRODUCT)?;
     let listing = |ratings: Option<&str>| {
-        Ok(Listing::new(&product, Filter::new(None, ratings.map(RatingSet::parse).transpose()?)))
+        Ok(Listing::new(
+            &product,
+            Filter::new(None, ratings.map(RatingSet::parse).transpose()?),
+        ))
     };
     RATINGS.into_iter().map(listing).collect()
 }
@@ -64,22 +79,35 @@ impl Contestants {
     pub(crate) async fn load(store: Store, count: u32) -> anyhow::Result<Self> {
         let product = ProductId::parse(PRODUCT)?;
         let mut comments = Comments::new(8)?.take(count)?;
-        comments.iter_mut().for_each(|comment| comment.product = product.clone());
-        let stores = FilledStores::fill(store, comments.iter().cloned().map(Ok), listings()?, true).await?;
+        comments
+            .iter_mut()
+            .for_each(|comment| comment.product = product.clone());
+        let stores =
+            FilledStores::fill(store, comments.iter().cloned().map(Ok), listings()?, true).await?;
         Ok(Self { stores, comments })
     }
 
     pub(super) fn reader(&self) -> Reader {
         let pages = self.stores.reader();
-        Reader { four: four_index_table(&pages.table), pages, redis_delay: Duration::ZERO }
+        Reader {
+            four: four_index_table(&pages.table),
+            pages,
+            redis_delay: Duration::ZERO,
+        }
     }
 
     /// A reader of a table at another address, with the delay of Redis.
     pub(crate) async fn delayed_reader(&self, table_url: &str) -> anyhow::Result<Reader> {
         let table = connect(self.stores.store.table.name(), Some(table_url)).await;
         let four = four_index_table(&table);
-        let pages = self.stores.reader_through(table, self.stores.redis.index.clone());
-        Ok(Reader { four, pages, redis_delay: REDIS_ROUND_TRIP })
+        let pages = self
+            .stores
+            .reader_through(table, self.stores.redis.index.clone());
+        Ok(Reader {
+            four,
+            pages,
+            redis_delay: REDIS_ROUND_TRIP,
+        })
     }
 }
 
@@ -98,24 +126,40 @@ impl Reader {
     }
 
     pub(crate) async fn four_index(&self, ask: &Ask) -> anyhow::Result<four_index::Page> {
-        Ok(self.four.page(&ask.listing.four_index_query()?, ask.cursor.as_ref()).await?)
+        Ok(self
+            .four
+            .page(&ask.listing.four_index_query()?, ask.cursor.as_ref())
+            .await?)
     }
 
-    /// By the page's number, with the page index; by one BatchGetItem instead of queries, if requested.
-    pub(crate) async fn four_index_by_number(&self, ask: &Ask, in_batch: bool) -> anyhow::Result<four_index::Page> {
+    /// By the page's number, with the page index; by one BatchGetItem instead of queries, if
+    /// requested.
+    pub(crate) async fn four_index_by_number(
+        &self,
+        ask: &Ask,
+        in_batch: bool,
+    ) -> anyhow::Result<four_index::Page> {
         self.await_redis().await?;
-        self.pages.four_index_page(&self.four, &ask.listing, ask.number, in_batch).await
+        self.pages
+            .four_index_page(&self.four, &ask.listing, ask.number, in_batch)
+            .await
     }
 
     async fn await_redis(&self) -> anyhow::Result<()> {
-        if self.redis_delay > Duration::ZERO { sleep_precisely(self.redis_delay).await } else { Ok(()) }
+        if self.redis_delay > Duration::ZERO {
+            sleep_precisely(self.redis_delay).await
+        } else {
+            Ok(())
+        }
     }
 
     /// The number of comments in the listing, by the counters.
     pub(crate) async fn four_index_total(&self, ask: &Ask) -> anyhow::Result<u64> {
         let FilterKey { product, filter } = &ask.listing.key;
         let counters = self.four.counters(product, filter.language()).await?;
-        Ok(filter.ratings().map_or(counters.total, |ratings| ratings.iter().map(|rating| counters.get(rating)).sum()))
+        Ok(filter.ratings().map_or(counters.total, |ratings| {
+            ratings.iter().map(|rating| counters.get(rating)).sum()
+        }))
     }
 }
 
@@ -125,10 +169,16 @@ mod tests {
 
     #[tokio::test]
     async fn four_indexes_show_every_page_by_cursors_and_by_the_page_index() {
-        let contestants = Contestants::load(Store::start().await.unwrap(), 150).await.unwrap();
+        let contestants = Contestants::load(Store::start().await.unwrap(), 150)
+            .await
+            .unwrap();
         let reader = contestants.reader();
         for listing in &contestants.stores.listings {
-            let queries = listing.key.filter.ratings().map_or(1, |ratings| ratings.iter().count());
+            let queries = listing
+                .key
+                .filter
+                .ratings()
+                .map_or(1, |ratings| ratings.iter().count());
             let mut walk = Ask::new(listing, 1).unwrap();
             for number in 1..=listing.pages() {
                 let walked = reader.four_index(&walk).await.unwrap();
@@ -139,7 +189,12 @@ mod tests {
                     let page = reader.four_index_by_number(&ask, in_batch).await.unwrap();
                     listing.expect_comments(number, &page.comments).unwrap();
                     let took = (page.cost.items_read as usize, page.cost.requests as usize);
-                    assert_eq!(took, (page.comments.len(), calls), "{}, page {number}", listing.key);
+                    assert_eq!(
+                        took,
+                        (page.comments.len(), calls),
+                        "{}, page {number}",
+                        listing.key
+                    );
                 }
             }
         }

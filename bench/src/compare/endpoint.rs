@@ -1,7 +1,7 @@
 //! `bench compare --endpoint`: both designs on real DynamoDB, or on a service like it.
 //!
-//! A run prints an estimate of its cost and asks. It creates two tables and deletes them, also when it fails or is
-//! interrupted. It touches no other table.
+//! A run prints an estimate of its cost and asks. It creates two tables and deletes them, also when
+//! it fails or is interrupted. It touches no other table.
 
 use std::{
     io::{IsTerminal, Write as _},
@@ -26,8 +26,8 @@ const TEXT_BYTES: u32 = 400;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct EndpointArgs {
-    /// Where the tables are: `aws`, with region and credentials of the environment, or the URL of a service like DynamoDB,
-    /// such as `http://127.0.0.1:8000`, with constant credentials.
+    /// Where the tables are: `aws`, with region and credentials of the environment, or the URL of a
+    /// service like DynamoDB, such as `http://127.0.0.1:8000`, with constant credentials.
     #[arg(long, value_name = "URL|aws")]
     endpoint: String,
     /// How many comments are loaded into each table.
@@ -45,14 +45,30 @@ pub(crate) struct EndpointArgs {
 }
 
 pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
-    let reads = Effort { rounds: args.tens_of_views, a_turn: 10 };
-    let load = Load { comments: args.comments, reads, writes: 20 };
+    let reads = Effort {
+        rounds: args.tens_of_views,
+        a_turn: 10,
+    };
+    let load = Load {
+        comments: args.comments,
+        reads,
+        writes: 20,
+    };
     let (read, write) = estimate(load)?;
     let prices = Prices::published()?;
     let usd = (read * prices.million_read_units.usd + write * prices.million_write_units.usd) / 1e6;
-    let [units, usd] =
-        [format!("{} read units and {} write units", text(read.round()), text(write.round())), text(usd)];
-    println!("About {units}: {usd} US dollars by the prices of {} in {}.", prices.looked_up, prices.region);
+    let [units, usd] = [
+        format!(
+            "{} read units and {} write units",
+            text(read.round()),
+            text(write.round())
+        ),
+        text(usd),
+    ];
+    println!(
+        "About {units}: {usd} US dollars by the prices of {} in {}.",
+        prices.looked_up, prices.region
+    );
     if !args.yes && !agreed()? {
         return Ok(());
     }
@@ -61,7 +77,9 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     let tables = Store::at(url, &name).await.table;
     let mut report = Report::open(args.folder.clone())?;
     report.begin("endpoint", true);
-    report.step(&format!("creating {name} and {name}-four-index; Ctrl-C ends the run and deletes them"));
+    report.step(&format!(
+        "creating {name} and {name}-four-index; Ctrl-C ends the run and deletes them"
+    ));
     let measured = tokio::select! {
         measured = measure(&mut report, Store::at(url, &name).await, load) => measured,
         _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
@@ -74,7 +92,10 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
 async fn measure(report: &mut Report, store: Store, load: Load) -> anyhow::Result<()> {
     let contestants = Contestants::load(store, load.comments).await?;
     let asks = compare_pages(report, &contestants).await?;
-    let how = How { effort: load.reads, delays: "" };
+    let how = How {
+        effort: load.reads,
+        delays: "",
+    };
     read_all(report, &contestants.reader(), &asks, how).await?;
     writes::measure(report, &contestants, load.writes).await
 }
@@ -83,14 +104,22 @@ fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
     let (mut read, mut write) = (0.0, 0.0);
     let views = f64::from(load.reads.rounds * load.reads.a_turn + load.reads.a_turn / 10) + 2.0;
     for design in designs(TEXT_BYTES, 1, 0.0)? {
-        // Four indexes with the page index have the table of four indexes, whose counters only writes change.
-        let (is_read, is_written) =
-            (design.name != FOUR_INDEXES_COUNTERS, !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX));
+        // Four indexes with the page index have the table of four indexes, whose counters only
+        // writes change.
+        let (is_read, is_written) = (
+            design.name != FOUR_INDEXES_COUNTERS,
+            !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX),
+        );
         if is_read {
             read += views * design.page_read_units.iter().sum::<f64>();
         }
         if is_written {
-            write += f64::from(load.writes + 1) * design.write.map(|write| write.write_units).iter().sum::<f64>();
+            write += f64::from(load.writes + 1)
+                * design
+                    .write
+                    .map(|write| write.write_units)
+                    .iter()
+                    .sum::<f64>();
         }
         if is_read && is_written {
             write += f64::from(load.comments) * design.write[0].write_units;
@@ -100,7 +129,10 @@ fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
 }
 
 fn agreed() -> anyhow::Result<bool> {
-    ensure!(std::io::stdin().is_terminal(), "nothing was called: add --yes to run it without a terminal");
+    ensure!(
+        std::io::stdin().is_terminal(),
+        "nothing was called: add --yes to run it without a terminal"
+    );
     print!("Run it? [y/N] ");
     std::io::stdout().flush()?;
     let mut answer = String::new();
@@ -127,6 +159,9 @@ async fn delete(table: &Table) -> anyhow::Result<()> {
     if left.is_empty() {
         Ok(())
     } else {
-        bail!("delete these tables yourself, because this failed: {}", left.join("; "))
+        bail!(
+            "delete these tables yourself, because this failed: {}",
+            left.join("; ")
+        )
     }
 }

@@ -1,11 +1,12 @@
 //! `compare`: this design beside the one with four indexes, for an engineer who must choose.
 //!
-//! Both designs hold the same comments, in separate tables, behind one client with the same settings. Before the timing,
-//! their pages must be the same. Pagemark asks the page index for the start of the page, then sends one Query. The other
-//! design knows its cursor, and sends a query for each rating of the filter. With the page index it knows the page's number
-//! instead. The page index then names the first and the last comment, and the queries read what lies between; or one
-//! BatchGetItem reads all. The engine answers one call at a time. So pages are timed **on a table that answers in parallel**
-//! (`recorded_table`). Its delays are assumed.
+//! Both designs hold the same comments, in separate tables, behind one client with the same
+//! settings. Before the timing, their pages must be the same. Pagemark asks the page index for the
+//! start of the page, then sends one Query. The other design knows its cursor, and sends a query
+//! for each rating of the filter. With the page index it knows the page's number instead. The page
+//! index then names the first and the last comment, and the queries read what lies between; or one
+//! BatchGetItem reads all. The engine answers one call at a time. So pages are timed **on a table
+//! that answers in parallel** (`recorded_table`). Its delays are assumed.
 //!
 //! On a service (`endpoint`) the same code runs, without assumed delays.
 
@@ -43,12 +44,17 @@ pub(crate) async fn measure(report: &mut Report, load: Load) -> anyhow::Result<(
     read_delayed(report, &contestants, &asks, load.reads).await?;
     writes::measure(report, &contestants, load.writes).await?;
     storage(report, &contestants.comments)?;
-    report.add("bytes in Redis", contestants.stores.redis_bytes_per_comment, "bytes/comment");
+    report.add(
+        "bytes in Redis",
+        contestants.stores.redis_bytes_per_comment,
+        "bytes/comment",
+    );
     contestants.stores.store.stop().await;
     add_bills(report)
 }
 
-/// Compares the first, the last and the middle page of every listing. Returns the middle ones, which are timed.
+/// Compares the first, the last and the middle page of every listing. Returns the middle ones,
+/// which are timed.
 async fn compare_pages(report: &mut Report, contestants: &Contestants) -> anyhow::Result<Vec<Ask>> {
     report.step("comparing pages");
     let mut asks = Vec::new();
@@ -70,18 +76,31 @@ async fn read_delayed(
     effort: Effort,
 ) -> anyhow::Result<()> {
     let mut readings = Vec::new();
-    for (delay, delays) in [(Delay::Equal, ", equal delays"), (Delay::Varying, ", varying delays")] {
-        report.step(&format!("reading from a table that answers in parallel{delays}"));
+    for (delay, delays) in [
+        (Delay::Equal, ", equal delays"),
+        (Delay::Varying, ", varying delays"),
+    ] {
+        report.step(&format!(
+            "reading from a table that answers in parallel{delays}"
+        ));
         let engine = address_in(&contestants.stores.store.engine_url()?)?;
         let table = RecordedTable::before(engine, delay).await?;
         let reader = contestants.delayed_reader(&table.url()).await?;
         readings.push(read_all(report, &reader, asks, How { effort, delays }).await?);
-        ensure!(table.most_waiting() > 1, "the table answered one call at a time");
+        ensure!(
+            table.most_waiting() > 1,
+            "the table answered one call at a time"
+        );
     }
     report.plot(reads::plot(&readings))
 }
 
-async fn read_all(report: &mut Report, reader: &Reader, asks: &[Ask], how: How) -> anyhow::Result<Vec<Reading>> {
+async fn read_all(
+    report: &mut Report,
+    reader: &Reader,
+    asks: &[Ask],
+    how: How,
+) -> anyhow::Result<Vec<Reading>> {
     let mut readings = Vec::new();
     for ask in asks {
         let reading = reads::read(reader, ask, how.effort).await?;
@@ -91,29 +110,47 @@ async fn read_all(report: &mut Report, reader: &Reader, asks: &[Ask], how: How) 
     Ok(readings)
 }
 
-/// Bytes in table and indexes, by DynamoDB's rules with the 100 bytes that are billed for each item, and a plot of them by
-/// the length of the text.
+/// Bytes in table and indexes, by DynamoDB's rules with the 100 bytes that are billed for each
+/// item, and a plot of them by the length of the text.
 fn storage(report: &mut Report, comments: &[Comment]) -> anyhow::Result<()> {
     const TEXTS_BYTES: [usize; 5] = [20, 100, 500, 2_000, 8_000];
     let mean = |comments: &[Comment]| -> anyhow::Result<[f64; 2]> {
         let mut sums = [0.0; 2];
         for comment in comments {
             let stored = stored_bytes(comment)?;
-            sums.iter_mut().zip(stored).for_each(|(sum, (table, indexes))| *sum += table + indexes);
+            sums.iter_mut()
+                .zip(stored)
+                .for_each(|(sum, (table, indexes))| *sum += table + indexes);
         }
         Ok(sums.map(|sum| sum / as_f64(comments.len() as u64)))
     };
     for (design, bytes) in [PAGEMARK, FOUR_INDEXES].into_iter().zip(mean(comments)?) {
-        report.add(format!("a stored comment: {design}"), bytes, "bytes in table and indexes");
+        report.add(
+            format!("a stored comment: {design}"),
+            bytes,
+            "bytes in table and indexes",
+        );
     }
     let mut series = [PAGEMARK, FOUR_INDEXES].map(|name| Series::new(name, []));
     let drawn = Comments::new(8)?.take(100)?;
     for bytes in TEXTS_BYTES {
-        let text = CommentText { title: None, body: "x".repeat(bytes), author: None };
-        let comments: Vec<Comment> =
-            drawn.iter().map(|comment| Comment { text: text.clone(), ..comment.clone() }).collect();
+        let text = CommentText {
+            title: None,
+            body: "x".repeat(bytes),
+            author: None,
+        };
+        let comments: Vec<Comment> = drawn
+            .iter()
+            .map(|comment| Comment {
+                text: text.clone(),
+                ..comment.clone()
+            })
+            .collect();
         let means = mean(&comments)?;
-        series.iter_mut().zip(means).for_each(|(series, mean)| series.points.push((as_f64(bytes as u64), mean)));
+        series
+            .iter_mut()
+            .zip(means)
+            .for_each(|(series, mean)| series.points.push((as_f64(bytes as u64), mean)));
     }
     let axes = ["bytes of text", "bytes in table and indexes"];
     report.plot(Plot::new("bytes", axes, series.into()))

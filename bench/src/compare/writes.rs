@@ -1,8 +1,9 @@
 //! The cost of writing comments. The designs take turns, comment by comment: each is inserted,
-//! edited, rated again and deleted. Pagemark's write is one transaction, like in its API. Then the real handlers get the
-//! event of that one change.
+//! edited, rated again and deleted. Pagemark's write is one transaction, like in its API. Then the
+//! real handlers get the event of that one change.
 //!
-//! How long an acknowledgement takes is not reported. The engine charges nothing for a transaction, and DynamoDB does.
+//! How long an acknowledgement takes is not reported. The engine charges nothing for a transaction,
+//! and DynamoDB does.
 
 use std::{sync::Arc, time::Instant};
 
@@ -20,12 +21,18 @@ use crate::{
     money::Write,
     report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Report},
     stores::four_index_table,
-    workload::{Comments, deadline, event, expect_processed, new_comment, page_indexer, primary_item, stream_writer},
+    workload::{
+        Comments, deadline, event, expect_processed, new_comment, page_indexer, primary_item,
+        stream_writer,
+    },
 };
 
 /// The designs: Pagemark, four indexes, and four indexes with counters.
-const DESIGNS: [(&str, Option<KeepCounters>); 3] =
-    [(PAGEMARK, None), (FOUR_INDEXES, Some(KeepCounters::No)), (FOUR_INDEXES_COUNTERS, Some(KeepCounters::Yes))];
+const DESIGNS: [(&str, Option<KeepCounters>); 3] = [
+    (PAGEMARK, None),
+    (FOUR_INDEXES, Some(KeepCounters::No)),
+    (FOUR_INDEXES_COUNTERS, Some(KeepCounters::Yes)),
+];
 
 /// What the writes of one kind took in one design.
 struct Writing {
@@ -43,13 +50,22 @@ impl Writing {
     }
 }
 
-pub(super) async fn measure(report: &mut Report, contestants: &Contestants, comments: u32) -> anyhow::Result<()> {
+pub(super) async fn measure(
+    report: &mut Report,
+    contestants: &Contestants,
+    comments: u32,
+) -> anyhow::Result<()> {
     report.step("writing");
     for writing in write_all(contestants, comments).await? {
         let name = |what: &str| format!("{}, {what}: {}", writing.write, writing.design);
         report.add(name("written"), writing.units_each(), "write units");
         if writing.design == PAGEMARK {
-            report.noted(name("functions, p50"), writing.functions.p50_us(), "us", "both handlers, one record");
+            report.noted(
+                name("functions, p50"),
+                writing.functions.p50_us(),
+                "us",
+                "both handlers, one record",
+            );
         }
     }
     Ok(())
@@ -83,13 +99,22 @@ fn fresh() -> Vec<Writing> {
 
 fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
     let revision = Revision::after(Some(comment.revision), process::now(), rand::random());
-    let mut changed = Comment { revision, ..comment.clone() };
+    let mut changed = Comment {
+        revision,
+        ..comment.clone()
+    };
     match write {
         Write::EditText => {
-            let CommentText { title, body, author } = comment.text.clone();
+            let CommentText {
+                title,
+                body,
+                author,
+            } = comment.text.clone();
             changed.text = CommentText::new(title, format!("{body} (edited)"), author)?;
         }
-        Write::ChangeRating => changed.rating = Rating::new(1 + u64::from(comment.rating.get()) % 5)?,
+        Write::ChangeRating => {
+            changed.rating = Rating::new(1 + u64::from(comment.rating.get()) % 5)?
+        }
         Write::Insert | Write::Delete => bail!("{write} changes nothing"),
     }
     Ok(changed)
@@ -108,8 +133,15 @@ impl Designs {
     fn new(Contestants { stores, .. }: &Contestants) -> Self {
         let meter = Arc::new(Meter::new(None, None));
         let writer = stores.store.table.clone().metered(meter.clone());
-        let (stream_writer, page_indexer) = (stream_writer(&writer), page_indexer(&stores.redis.index));
-        Self { four: four_index_table(&writer), writer, stream_writer, page_indexer, meter }
+        let (stream_writer, page_indexer) =
+            (stream_writer(&writer), page_indexer(&stores.redis.index));
+        Self {
+            four: four_index_table(&writer),
+            writer,
+            stream_writer,
+            page_indexer,
+            meter,
+        }
     }
 
     /// Inserts, edits, rates again and deletes a comment in each design.
@@ -134,12 +166,16 @@ impl Designs {
         writing: &mut Writing,
     ) -> anyhow::Result<Option<Comment>> {
         let units_before = self.meter.consumed().write;
-        let new = self.acknowledge(writing.write, comment, old.as_ref()).await?;
+        let new = self
+            .acknowledge(writing.write, comment, old.as_ref())
+            .await?;
         let image = |comment: &Option<Comment>| comment.as_ref().map(primary_item).transpose();
         let event = event(image(&old)?.as_ref(), image(&new)?.as_ref(), writing.writes)?;
         let began = Instant::now();
-        let (duplicates, ranks) =
-            tokio::join!(self.stream_writer.handle(&event, deadline()), self.page_indexer.handle(&event, deadline()));
+        let (duplicates, ranks) = tokio::join!(
+            self.stream_writer.handle(&event, deadline()),
+            self.page_indexer.handle(&event, deadline())
+        );
         writing.functions.record(began.elapsed());
         expect_processed(&duplicates)?;
         expect_processed(&ranks)?;
@@ -154,7 +190,11 @@ impl Designs {
         old: Option<&Comment>,
     ) -> anyhow::Result<Option<Comment>> {
         if write == Write::Insert {
-            return match self.writer.create_comment(new_comment(comment.clone()), None).await? {
+            return match self
+                .writer
+                .create_comment(new_comment(comment.clone()), None)
+                .await?
+            {
                 Created::New(comment) => Ok(Some(comment)),
                 Created::Before(comment) => bail!("{} was there before", comment.id),
             };
@@ -165,8 +205,14 @@ impl Designs {
             return Ok(None);
         }
         let Comment { rating, text, .. } = changed(write, old)?;
-        let patch = CommentPatch { rating: Some(rating), body: Some(text.body), ..CommentPatch::default() };
-        Ok(Some(self.writer.patch_comment(&old.id, |_| true, &patch).await?))
+        let patch = CommentPatch {
+            rating: Some(rating),
+            body: Some(text.body),
+            ..CommentPatch::default()
+        };
+        Ok(Some(
+            self.writer.patch_comment(&old.id, |_| true, &patch).await?,
+        ))
     }
 
     async fn write_four(
@@ -182,7 +228,10 @@ impl Designs {
             (write, Some(old)) => Some(changed(write, old)?),
             (_, None) => bail!("there is no comment to change"),
         };
-        let cost = self.four.write(old.as_ref(), new.as_ref(), counters).await?;
+        let cost = self
+            .four
+            .write(old.as_ref(), new.as_ref(), counters)
+            .await?;
         writing.units += cost.total();
         Ok(new)
     }
@@ -195,7 +244,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_engine_counts_the_units_of_the_cost_model() {
-        let contestants = Contestants::load(Store::start().await.unwrap(), 100).await.unwrap();
+        let contestants = Contestants::load(Store::start().await.unwrap(), 100)
+            .await
+            .unwrap();
         let written = write_all(&contestants, 2).await.unwrap();
         let of_model = designs(60, 1, 454.0).unwrap();
         // Four indexes with the page index are written like four indexes.
@@ -203,7 +254,10 @@ mod tests {
             .iter()
             .filter(|design| !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX))
             .flat_map(|design| design.write.map(|write| write.write_units));
-        assert_eq!(written.iter().map(Writing::units_each).collect::<Vec<_>>(), of_model.collect::<Vec<_>>());
+        assert_eq!(
+            written.iter().map(Writing::units_each).collect::<Vec<_>>(),
+            of_model.collect::<Vec<_>>()
+        );
         contestants.stores.store.stop().await;
     }
 }

@@ -1,16 +1,19 @@
-//! `depth`: the cost of any numbered page of one product, from the first to the last, here and in other systems.
+//! `depth`: the cost of any numbered page of one product, from the first to the last, here and in
+//! other systems.
 //!
-//! All systems hold the same comments, in memory on this machine. They show pages of 20, newest first, with every field of a
-//! comment. One client requests pages 1, 2, 5, 10 and so on, and the last. For each page, all contestants' answers are
-//! compared. Only then are they timed, in rounds in which each contestant has a turn of some requests. The time runs from the
-//! call until the comments are in memory as this project's comment type.
+//! All systems hold the same comments, in memory on this machine. They show pages of 20, newest
+//! first, with every field of a comment. One client requests pages 1, 2, 5, 10 and so on, and the
+//! last. For each page, all contestants' answers are compared. Only then are they timed, in rounds
+//! in which each contestant has a turn of some requests. The time runs from the call until the
+//! comments are in memory as this project's comment type.
 //!
-//! - **Pagemark**: the work of the API without the API. The engine that stands in for DynamoDB answers by HTTP and takes
-//!   nearly all of the time.
+//! - **Pagemark**: the work of the API without the API. The engine that stands in for DynamoDB
+//!   answers by HTTP and takes nearly all of the time.
 //! - **PostgreSQL and SQLite**: `OFFSET`, as most programs write it, and counted blocks ([`sql`]).
-//! - **The four-index design** has only cursors, so page N is reached by walking. One walk gives the time to every page.
-//! - **With the page index** it reads any page by one query, if the filter has one rating or any. Only such pages are
-//!   requested, because the engine answers one call at a time.
+//! - **The four-index design** has only cursors, so page N is reached by walking. One walk gives
+//!   the time to every page.
+//! - **With the page index** it reads any page by one query, if the filter has one rating or any.
+//!   Only such pages are requested, because the engine answers one call at a time.
 
 mod postgres;
 mod race;
@@ -36,30 +39,61 @@ use sqlite::Sqlite;
 /// These lines are like those of the other database.
 const NOT_DRAWN: [&str; 2] = ["SQLite OFFSET", "PostgreSQL counted blocks"];
 
-pub(crate) async fn measure(report: &mut Report, comments: u32, is_quick: bool) -> anyhow::Result<()> {
+pub(crate) async fn measure(
+    report: &mut Report,
+    comments: u32,
+    is_quick: bool,
+) -> anyhow::Result<()> {
     // A hundred requests for a median. Slow contestants get fewer.
     let (rounds, time_ms, walk_s) = if is_quick { (3, 20, 1) } else { (20, 250, 10) };
     let (time, walk) = (Duration::from_millis(time_ms), Duration::from_secs(walk_s));
     let limits = Limits { rounds, time, walk };
-    report.step(&format!("loading {} comments into all stores", count(comments)));
-    let stores = FilledStores::fill(Store::start().await?, drawn(comments)?, all_and_union()?, true).await?;
+    report.step(&format!(
+        "loading {} comments into all stores",
+        count(comments)
+    ));
+    let stores = FilledStores::fill(
+        Store::start().await?,
+        drawn(comments)?,
+        all_and_union()?,
+        true,
+    )
+    .await?;
     let systems = Systems {
         pagemark: stores.reader().with_own_connections(),
         postgres: Postgres::fill(comments, &stores.listings).await?,
         sqlite: Sqlite::fill(comments, &stores.listings)?,
     };
-    for (listing, of) in stores.listings.iter().zip(["all comments", "three ratings"]) {
+    for (listing, of) in stores
+        .listings
+        .iter()
+        .zip(["all comments", "three ratings"])
+    {
         report.step(&format!("pages of {of}"));
         let curves = systems.measure(listing, limits).await?;
         for Curve { name, points } in &curves {
             for (page, us) in points {
-                report.add(format!("{of}, page {}: {name}, p50", count(*page)), *us, "us");
+                report.add(
+                    format!("{of}, page {}: {name}, p50", count(*page)),
+                    *us,
+                    "us",
+                );
             }
         }
-        let drawn = curves.into_iter().filter(|curve| !NOT_DRAWN.contains(&curve.name.as_str()));
-        let series = drawn
-            .map(|Curve { name, points }| Series::new(name, points.into_iter().map(|(page, us)| (as_f64(page), us))));
-        let name = if listing.key.is_primary() { "depth" } else { "depth-three-ratings" };
+        let drawn = curves
+            .into_iter()
+            .filter(|curve| !NOT_DRAWN.contains(&curve.name.as_str()));
+        let series = drawn.map(|Curve { name, points }| {
+            Series::new(
+                name,
+                points.into_iter().map(|(page, us)| (as_f64(page), us)),
+            )
+        });
+        let name = if listing.key.is_primary() {
+            "depth"
+        } else {
+            "depth-three-ratings"
+        };
         let axes = ["page number", "latency p50, us"];
         report.plot(Plot::new(name, axes, series.collect()))?;
     }
@@ -77,7 +111,9 @@ struct Systems {
 impl Systems {
     async fn measure(&self, listing: &Arc<Listing>, limits: Limits) -> anyhow::Result<Vec<Curve>> {
         let four = four_index_table(&self.pagemark.table);
-        let mut contestants = vec![Contestant::new(PAGEMARK, |page| self.pagemark.page(listing, page).boxed_local())];
+        let mut contestants = vec![Contestant::new(PAGEMARK, |page| {
+            self.pagemark.page(listing, page).boxed_local()
+        })];
         if listing.key.is_primary() {
             contestants.push(Contestant::new(FOUR_INDEXES_PAGE_INDEX, |page| {
                 let read = self.pagemark.four_index_page(&four, listing, page, false);
@@ -87,12 +123,16 @@ impl Systems {
         for way in Way::VARIANTS {
             contestants.push(self.postgres.contestant(listing, *way).await?);
         }
-        contestants.extend(Way::VARIANTS.iter().map(|way| self.sqlite.contestant(listing, *way)));
+        contestants.extend(
+            Way::VARIANTS
+                .iter()
+                .map(|way| self.sqlite.contestant(listing, *way)),
+        );
         let mut curves = race(listing, &contestants, limits).await?;
 
         let query = listing.four_index_query()?;
-        // The very first request is not timed, like for the other contestants. Cursors are passed on in memory: the time
-        // excludes writing them as text and parsing them.
+        // The very first request is not timed, like for the other contestants. Cursors are passed
+        // on in memory: the time excludes writing them as text and parsing them.
         four.page(&query, None).await?;
         let mut cursor = None;
         let next = async || {
@@ -100,7 +140,15 @@ impl Systems {
             cursor = page.next;
             Ok(page.comments)
         };
-        curves.push(race::walk(&format!("{FOUR_INDEXES}, walk by cursor"), listing, limits.walk, next).await?);
+        curves.push(
+            race::walk(
+                &format!("{FOUR_INDEXES}, walk by cursor"),
+                listing,
+                limits.walk,
+                next,
+            )
+            .await?,
+        );
         Ok(curves)
     }
 }

@@ -1,4 +1,5 @@
-//! PostgreSQL from the PATH: a separate server on a loopback port, statements prepared once, one connection.
+//! PostgreSQL from the PATH: a separate server on a loopback port, statements prepared once, one
+//! connection.
 
 use std::{fs, os::unix::fs::MetadataExt, pin::pin, process::Command, sync::Arc};
 
@@ -13,7 +14,10 @@ use tokio_postgres::{
 
 use super::{
     race::Contestant,
-    sql::{CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time, skip},
+    sql::{
+        CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time,
+        skip,
+    },
 };
 use crate::{
     listing::Listing,
@@ -22,9 +26,9 @@ use crate::{
 
 const NAME: &str = "postgres";
 const IMMEDIATE_SHUTDOWN: &str = "QUIT";
-/// Differences from the defaults. Everything fits into memory, like in the other stores here, and the planner knows that
-/// (`random_page_cost`). Compiling statements (`jit`) would cost these short ones more than it saves. All others concern
-/// only writing.
+/// Differences from the defaults. Everything fits into memory, like in the other stores here, and
+/// the planner knows that (`random_page_cost`). Compiling statements (`jit`) would cost these short
+/// ones more than it saves. All others concern only writing.
 const SETTINGS: [&str; 11] = [
     "shared_buffers=2GB",
     "effective_cache_size=4GB",
@@ -38,11 +42,20 @@ const SETTINGS: [&str; 11] = [
     "autovacuum=off",
     "unix_socket_directories=",
 ];
-/// `FREEZE`: rows are frozen on arrival, because no other session sees the table before. The index alone then shows which
-/// rows are visible.
+/// `FREEZE`: rows are frozen on arrival, because no other session sees the table before. The index
+/// alone then shows which rows are visible.
 const COPY: &str = "COPY comment FROM STDIN WITH (FORMAT binary, FREEZE)";
-const TYPES: [Type; 9] =
-    [Type::TEXT, Type::TEXT, Type::TEXT, Type::INT2, Type::INT8, Type::TEXT, Type::TEXT, Type::TEXT, Type::TEXT];
+const TYPES: [Type; 9] = [
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::INT2,
+    Type::INT8,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+    Type::TEXT,
+];
 
 pub(super) struct Postgres {
     client: Client,
@@ -55,9 +68,21 @@ impl Postgres {
         let (server, mut client) = start().await?;
         let transaction = client.transaction().await?;
         transaction.batch_execute(CREATE_TABLE).await?;
-        let mut rows = pin!(BinaryCopyInWriter::new(transaction.copy_in(COPY).await?, &TYPES));
+        let mut rows = pin!(BinaryCopyInWriter::new(
+            transaction.copy_in(COPY).await?,
+            &TYPES
+        ));
         for comment in drawn_in_time(comments)? {
-            let Comment { id, product, language, rating, created_at, revision, text, .. } = comment;
+            let Comment {
+                id,
+                product,
+                language,
+                rating,
+                created_at,
+                revision,
+                text,
+                ..
+            } = comment;
             rows.as_mut()
                 .write(&[
                     &id.as_str(),
@@ -77,13 +102,17 @@ impl Postgres {
         for listing in listings {
             let key = listing.key.to_string();
             for (comments, cd) in blocks(listing)? {
-                let newest: [&(dyn ToSql + Sync); 4] = [&key, &comments, &cd.created_at.epoch_ms(), &cd.id.as_str()];
+                let newest: [&(dyn ToSql + Sync); 4] =
+                    [&key, &comments, &cd.created_at.epoch_ms(), &cd.id.as_str()];
                 transaction.execute(INSERT_BLOCK, &newest).await?;
             }
         }
         transaction.commit().await?;
         client.batch_execute("VACUUM ANALYZE").await?;
-        Ok(Self { client, _server: server })
+        Ok(Self {
+            client,
+            _server: server,
+        })
     }
 
     pub(super) async fn contestant<'store>(
@@ -91,20 +120,33 @@ impl Postgres {
         listing: &'store Listing,
         way: Way,
     ) -> anyhow::Result<Contestant<'store>> {
-        let statement = self.client.prepare(&way.statement(&listing.key.filter)).await?;
+        let statement = self
+            .client
+            .prepare(&way.statement(&listing.key.filter))
+            .await?;
         let find_block = self.client.prepare(FIND_BLOCK).await?;
         Ok(Contestant::new(format!("PostgreSQL {way}"), move |page| {
             let (statement, find_block) = (statement.clone(), find_block.clone());
             async move {
                 let product = listing.key.product.as_str();
                 let rows = match way {
-                    Way::Offset => self.client.query(&statement, &[&product, &skip(page)?]).await?,
+                    Way::Offset => {
+                        self.client
+                            .query(&statement, &[&product, &skip(page)?])
+                            .await?
+                    }
                     Way::Blocks => {
                         let key = listing.key.to_string();
-                        let block = self.client.query_one(&find_block, &[&key, &skip(page)?]).await?;
-                        let (created_ms, id): (i64, String) = (block.try_get(0)?, block.try_get(1)?);
+                        let block = self
+                            .client
+                            .query_one(&find_block, &[&key, &skip(page)?])
+                            .await?;
+                        let (created_ms, id): (i64, String) =
+                            (block.try_get(0)?, block.try_get(1)?);
                         let offset = skip(page)? - block.try_get::<_, i64>(2)?;
-                        self.client.query(&statement, &[&product, &created_ms, &id, &offset]).await?
+                        self.client
+                            .query(&statement, &[&product, &created_ms, &id, &offset])
+                            .await?
                     }
                 };
                 rows.iter().map(comment).collect()
@@ -146,10 +188,16 @@ async fn start() -> anyhow::Result<(Server, Client)> {
         command
     };
     let mut initdb = command("initdb");
-    initdb.args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"]).current_dir("/");
-    run(initdb.args(["--username", NAME, "--pgdata"]).arg(&data)).context("run scripts/ensure-postgres.sh")?;
+    initdb
+        .args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"])
+        .current_dir("/");
+    run(initdb.args(["--username", NAME, "--pgdata"]).arg(&data))
+        .context("run scripts/ensure-postgres.sh")?;
     let mut postgres = command("postgres");
-    postgres.arg("-D").arg(&data).args(["-h", "127.0.0.1", "-p", &port.to_string()]);
+    postgres
+        .arg("-D")
+        .arg(&data)
+        .args(["-h", "127.0.0.1", "-p", &port.to_string()]);
     postgres.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
     let connect = async || {
         let address = format!("host=127.0.0.1 port={port} user={NAME} dbname={NAME}");

@@ -19,13 +19,19 @@ pub(super) struct Contestant<'store> {
 }
 
 impl<'store> Contestant<'store> {
-    pub(super) fn new(name: impl Into<String>, page: impl Fn(u64) -> Page<'store> + 'store) -> Self {
-        Self { name: name.into(), page: Box::new(page) }
+    pub(super) fn new(
+        name: impl Into<String>,
+        page: impl Fn(u64) -> Page<'store> + 'store,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            page: Box::new(page),
+        }
     }
 }
 
-/// Timed requests of a turn. An untimed one precedes them. Without it, a contestant that follows one that read a million
-/// index entries would find the processor's caches empty.
+/// Timed requests of a turn. An untimed one precedes them. Without it, a contestant that follows
+/// one that read a million index entries would find the processor's caches empty.
 const A_TURN: u32 = 5;
 
 /// How long each contestant is measured.
@@ -45,8 +51,15 @@ pub(super) struct Curve {
 
 fn depths(last: u64) -> Vec<u64> {
     let powers = (0..).map_while(|power| 10_u64.checked_pow(power));
-    let steps = powers.flat_map(|power| [1, 2, 5].into_iter().filter_map(move |step| power.checked_mul(step)));
-    steps.take_while(|page| *page < last).chain([last]).collect()
+    let steps = powers.flat_map(|power| {
+        [1, 2, 5]
+            .into_iter()
+            .filter_map(move |step| power.checked_mul(step))
+    });
+    steps
+        .take_while(|page| *page < last)
+        .chain([last])
+        .collect()
 }
 
 /// Requests pages at all depths from all contestants. Compares their answers before timing any.
@@ -55,12 +68,19 @@ pub(super) async fn race(
     contestants: &[Contestant<'_>],
     limits: Limits,
 ) -> anyhow::Result<Vec<Curve>> {
-    let mut curves: Vec<Curve> =
-        contestants.iter().map(|contestant| Curve { name: contestant.name.clone(), points: Vec::new() }).collect();
+    let mut curves: Vec<Curve> = contestants
+        .iter()
+        .map(|contestant| Curve {
+            name: contestant.name.clone(),
+            points: Vec::new(),
+        })
+        .collect();
     for page in depths(listing.pages()) {
         compare(listing, contestants, page).await?;
         let turns = contestants.iter().zip(&mut curves);
-        let mut turns: Vec<_> = turns.map(|turn| (turn, Latencies::default(), Duration::ZERO)).collect();
+        let mut turns: Vec<_> = turns
+            .map(|turn| (turn, Latencies::default(), Duration::ZERO))
+            .collect();
         for _ in 0..limits.rounds {
             for ((contestant, _), latencies, spent) in &mut turns {
                 if *spent < limits.time {
@@ -70,12 +90,18 @@ pub(super) async fn race(
             // A different contestant begins each round, so that none always follows the same one.
             turns.rotate_left(1);
         }
-        turns.into_iter().for_each(|((_, curve), latencies, _)| curve.points.push((page, latencies.p50_us())));
+        turns
+            .into_iter()
+            .for_each(|((_, curve), latencies, _)| curve.points.push((page, latencies.p50_us())));
     }
     Ok(curves)
 }
 
-async fn take_turn(contestant: &Contestant<'_>, page: u64, latencies: &mut Latencies) -> anyhow::Result<Duration> {
+async fn take_turn(
+    contestant: &Contestant<'_>,
+    page: u64,
+    latencies: &mut Latencies,
+) -> anyhow::Result<Duration> {
     (contestant.page)(page).await?;
     let mut spent = Duration::ZERO;
     for _ in 0..A_TURN {
@@ -86,19 +112,31 @@ async fn take_turn(contestant: &Contestant<'_>, page: u64, latencies: &mut Laten
     Ok(spent)
 }
 
-async fn compare(listing: &Listing, contestants: &[Contestant<'_>], page: u64) -> anyhow::Result<()> {
+async fn compare(
+    listing: &Listing,
+    contestants: &[Contestant<'_>],
+    page: u64,
+) -> anyhow::Result<()> {
     let mut first: Option<Vec<Comment>> = None;
     for Contestant { name, page: read } in contestants {
-        let comments = read(page).await.with_context(|| format!("{name}, page {page}"))?;
-        listing.expect_comments(page, &comments).with_context(|| name.clone())?;
+        let comments = read(page)
+            .await
+            .with_context(|| format!("{name}, page {page}"))?;
+        listing
+            .expect_comments(page, &comments)
+            .with_context(|| name.clone())?;
         let first = first.get_or_insert_with(|| comments.clone());
-        ensure!(*first == comments, "{name} has other fields on page {page} than the first contestant");
+        ensure!(
+            *first == comments,
+            "{name} has other fields on page {page} than the first contestant"
+        );
     }
     Ok(())
 }
 
-/// Walks from the first page to the last, or until the time is up; `next` reads the next page. The curve has the time of
-/// all requests up to and including each page. A page is compared right after its request, outside the timing.
+/// Walks from the first page to the last, or until the time is up; `next` reads the next page. The
+/// curve has the time of all requests up to and including each page. A page is compared right after
+/// its request, outside the timing.
 pub(super) async fn walk(
     name: &str,
     listing: &Listing,
@@ -108,16 +146,23 @@ pub(super) async fn walk(
     let depths = depths(listing.pages());
     let (mut took, mut points, mut pages) = (Duration::ZERO, Vec::new(), 0);
     while pages < listing.pages() && took < limit {
-        let (comments, of_page) = timed(next()).await.with_context(|| format!("{name}, after page {pages}"))?;
+        let (comments, of_page) = timed(next())
+            .await
+            .with_context(|| format!("{name}, after page {pages}"))?;
         took += of_page;
         pages += 1;
-        listing.expect_comments(pages, &comments).with_context(|| name.to_owned())?;
+        listing
+            .expect_comments(pages, &comments)
+            .with_context(|| name.to_owned())?;
         // Also the page at which the walk was stopped.
         if depths.contains(&pages) || took >= limit {
             points.push((pages, took.as_secs_f64() * 1e6));
         }
     }
-    Ok(Curve { name: name.to_owned(), points })
+    Ok(Curve {
+        name: name.to_owned(),
+        points,
+    })
 }
 
 #[cfg(test)]

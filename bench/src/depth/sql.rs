@@ -1,15 +1,18 @@
 //! The tables and statements of PostgreSQL and SQLite.
 //!
-//! One index serves all statements on comments: a union of ratings is filtered without reading the table.
+//! One index serves all statements on comments: a union of ratings is filtered without reading the
+//! table.
 //!
-//! **Counted blocks** find a comment shortly before a page and skip few rows from there. Every comment of a listing belongs
-//! to a block of up to about 1,000 consecutive ones. A block stores its newest key and its number of comments. A running
-//! sum from the newest block finds the block of a page. Each of the 32 listings of a comment needs its own blocks, and each
-//! write must keep their counts right in its transaction. That is not timed here.
+//! **Counted blocks** find a comment shortly before a page and skip few rows from there. Every
+//! comment of a listing belongs to a block of up to about 1,000 consecutive ones. A block stores
+//! its newest key and its number of comments. A running sum from the newest block finds the block
+//! of a page. Each of the 32 listings of a comment needs its own blocks, and each write must keep
+//! their counts right in its transaction. That is not timed here.
 
 use anyhow::Context;
 use model::{
-    Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp,
+    Cd, Comment, CommentId, CommentText, Filter, Language, ProductId, Rating, Revision, SiteData,
+    Status, Timestamp,
 };
 use strum::VariantArray;
 
@@ -19,8 +22,8 @@ pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
     id text NOT NULL, product text NOT NULL, language text NOT NULL, rating smallint NOT NULL,
     created_ms bigint NOT NULL, revision text NOT NULL, title text, body text NOT NULL, author text)";
 
-/// Created after loading. SQLite's indexes have no columns besides those of their order. The index of blocks also has
-/// their counts, so that the running sum reads it alone.
+/// Created after loading. SQLite's indexes have no columns besides those of their order. The index
+/// of blocks also has their counts, so that the running sum reads it alone.
 pub(super) const CREATE_INDEXES: &str = "
     CREATE UNIQUE INDEX comment_id ON comment (id);
     CREATE INDEX comment_newest ON comment (product, created_ms DESC, id DESC, rating);
@@ -29,8 +32,8 @@ pub(super) const CREATE_INDEXES: &str = "
 
 pub(super) const INSERT_BLOCK: &str = "INSERT INTO block VALUES ($1, $2, $3, $4)";
 
-/// Finds the block of a page. The parameters are the listing and the number of comments before the page. The columns are
-/// its newest comment's time and id, and the number of newer comments.
+/// Finds the block of a page. The parameters are the listing and the number of comments before the
+/// page. The columns are its newest comment's time and id, and the number of newer comments.
 pub(super) const FIND_BLOCK: &str = "
     SELECT created_ms, id, newer FROM (
         SELECT created_ms, id, comments, CAST(sum(comments) OVER (
@@ -38,8 +41,8 @@ pub(super) const FIND_BLOCK: &str = "
         FROM block WHERE listing = $1) AS running
     WHERE newer + comments > $2 ORDER BY created_ms DESC, id DESC LIMIT 1";
 
-/// Comments of a block. The running sum reads a row for each block: 1,000 in a product of a million comments. A page then
-/// skips half a block on average.
+/// Comments of a block. The running sum reads a row for each block: 1,000 in a product of a million
+/// comments. A page then skips half a block on average.
 pub(super) const BLOCK: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
@@ -51,9 +54,11 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The parameters are the product; then the time and id of a block's first comment; then the number of rows to skip.
+    /// The parameters are the product; then the time and id of a block's first comment; then the
+    /// number of rows to skip.
     pub(super) fn statement(self, filter: &Filter) -> String {
-        const COLUMNS: &str = "id, product, language, rating, created_ms, revision, title, body, author";
+        const COLUMNS: &str =
+            "id, product, language, rating, created_ms, revision, title, body, author";
         const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
         let ratings = filter.ratings().map_or(String::new(), |ratings| {
             let ratings: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
@@ -78,10 +83,18 @@ pub(super) fn drawn_in_time(comments: u32) -> anyhow::Result<Vec<Comment>> {
     Ok(drawn)
 }
 
-/// Full blocks, from the oldest comment; the newest block has the rest. Each is its number of comments and its newest one.
+/// Full blocks, from the oldest comment; the newest block has the rest. Each is its number of
+/// comments and its newest one.
 pub(super) fn blocks(listing: &Listing) -> anyhow::Result<Vec<(i64, &Cd)>> {
     let blocks = listing.around(1).1.rchunks(BLOCK);
-    blocks.map(|block| Ok((i64::try_from(block.len())?, &block.first().context("a comment")?.0))).collect()
+    blocks
+        .map(|block| {
+            Ok((
+                i64::try_from(block.len())?,
+                &block.first().context("a comment")?.0,
+            ))
+        })
+        .collect()
 }
 
 pub(super) struct Row<'row> {

@@ -9,12 +9,16 @@ use tempfile::TempDir;
 
 use super::{
     race::Contestant,
-    sql::{CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time, skip},
+    sql::{
+        CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time,
+        skip,
+    },
 };
 use crate::{listing::Listing, server::folder};
 
 /// A cache that holds everything, in KiB. The other settings only speed up loading.
-const SETTINGS: &str = "PRAGMA cache_size = -2097152; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;";
+const SETTINGS: &str =
+    "PRAGMA cache_size = -2097152; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;";
 
 pub(super) struct Sqlite {
     connection: Connection,
@@ -29,9 +33,19 @@ impl Sqlite {
         connection.execute_batch(SETTINGS)?;
         let transaction = connection.transaction()?;
         transaction.execute_batch(CREATE_TABLE)?;
-        let mut insert = transaction.prepare("INSERT INTO comment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
+        let mut insert = transaction
+            .prepare("INSERT INTO comment VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)")?;
         for comment in drawn_in_time(comments)? {
-            let Comment { id, product, language, rating, created_at, revision, text, .. } = comment;
+            let Comment {
+                id,
+                product,
+                language,
+                rating,
+                created_at,
+                revision,
+                text,
+                ..
+            } = comment;
             insert.execute(params![
                 id.as_str(),
                 product.as_str(),
@@ -48,16 +62,28 @@ impl Sqlite {
         transaction.execute_batch(CREATE_INDEXES)?;
         for listing in listings {
             for (comments, cd) in blocks(listing)? {
-                let newest = params![listing.key.to_string(), comments, cd.created_at.epoch_ms(), cd.id.as_str()];
+                let newest = params![
+                    listing.key.to_string(),
+                    comments,
+                    cd.created_at.epoch_ms(),
+                    cd.id.as_str()
+                ];
                 transaction.execute(INSERT_BLOCK, newest)?;
             }
         }
         transaction.execute_batch("ANALYZE")?;
         transaction.commit()?;
-        Ok(Self { connection, _folder: folder })
+        Ok(Self {
+            connection,
+            _folder: folder,
+        })
     }
 
-    pub(super) fn contestant<'store>(&'store self, listing: &'store Listing, way: Way) -> Contestant<'store> {
+    pub(super) fn contestant<'store>(
+        &'store self,
+        listing: &'store Listing,
+        way: Way,
+    ) -> Contestant<'store> {
         let sql: Rc<str> = way.statement(&listing.key.filter).into();
         Contestant::new(format!("SQLite {way}"), move |page| {
             let sql = sql.clone();
@@ -65,7 +91,13 @@ impl Sqlite {
         })
     }
 
-    fn read(&self, sql: &str, listing: &Listing, way: Way, page: u64) -> anyhow::Result<Vec<Comment>> {
+    fn read(
+        &self,
+        sql: &str,
+        listing: &Listing,
+        way: Way,
+        page: u64,
+    ) -> anyhow::Result<Vec<Comment>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let product = listing.key.product.as_str();
         let mut rows = match way {
@@ -98,7 +130,9 @@ impl Sqlite {
     fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<(i64, String, i64)> {
         let mut statement = self.connection.prepare_cached(FIND_BLOCK)?;
         let parameters = params![listing.key.to_string(), skip(page)?];
-        Ok(statement.query_row(parameters, |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?)
+        Ok(statement.query_row(parameters, |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?)
     }
 }
 
@@ -119,16 +153,24 @@ mod tests {
                 listing.add(&comment);
             }
         }
-        let listings: Vec<_> = listings.into_iter().map(|listing| listing.sorted().unwrap()).collect();
+        let listings: Vec<_> = listings
+            .into_iter()
+            .map(|listing| listing.sorted().unwrap())
+            .collect();
         let sqlite = Sqlite::fill(COMMENTS, &listings).unwrap();
         for listing in &listings {
             for page in 1..=listing.pages() {
                 for way in Way::VARIANTS {
                     let sql = way.statement(&listing.key.filter);
-                    listing.expect_comments(page, &sqlite.read(&sql, listing, *way, page).unwrap()).unwrap();
+                    listing
+                        .expect_comments(page, &sqlite.read(&sql, listing, *way, page).unwrap())
+                        .unwrap();
                 }
                 let skipped = skip(page).unwrap() - sqlite.start(listing, page).unwrap().2;
-                assert!(usize::try_from(skipped).unwrap() < BLOCK, "page {page}: {skipped} rows");
+                assert!(
+                    usize::try_from(skipped).unwrap() < BLOCK,
+                    "page {page}: {skipped} rows"
+                );
             }
         }
     }

@@ -1,11 +1,13 @@
-//! What a month costs in each design, by published prices: `bench cost` for a reader's own month, and `compare` for the
-//! default one. Nothing is measured, and no server is needed.
+//! What a month costs in each design, by published prices: `bench cost` for a reader's own month,
+//! and `compare` for the default one. Nothing is measured, and no server is needed.
 //!
-//! **What is billed**, as AWS documents it ("DynamoDB read and write operations", "DynamoDB item sizes and formats", "Using
-//! Global Secondary Indexes in DynamoDB"): a write takes a unit for each 1 KB of the item, in the table and in each index
-//! that the write changes; two in an index where it changes the item's key. A transaction takes twice as many in the table. A
-//! Query takes half a unit for each 4 KB of all its items together, rounded up. Storage is billed by size plus 100 bytes for
-//! each item; point-in-time recovery by the table's size. A GB has 1,000,000,000 bytes. Stream reads by Lambda are free.
+//! **What is billed**, as AWS documents it ("DynamoDB read and write operations", "DynamoDB item
+//! sizes and formats", "Using Global Secondary Indexes in DynamoDB"): a write takes a unit for each
+//! 1 KB of the item, in the table and in each index that the write changes; two in an index where
+//! it changes the item's key. A transaction takes twice as many in the table. A Query takes half a
+//! unit for each 4 KB of all its items together, rounded up. Storage is billed by size plus 100
+//! bytes for each item; point-in-time recovery by the table's size. A GB has 1,000,000,000 bytes.
+//! Stream reads by Lambda are free.
 
 mod bill;
 mod model;
@@ -39,20 +41,27 @@ pub(crate) struct Month {
     /// Comments stored all month. Numbers may be written like 1.5e6.
     #[arg(long, value_name = "N", default_value = "10e6", value_parser = number)]
     comments: f64,
-    /// Writes in the month: 90 % new comments, 5 % text edits, 2 % changes of the rating, 3 % deletions.
+    /// Writes in the month: 90 % new comments, 5 % text edits, 2 % changes of the rating, 3 %
+    /// deletions.
     #[arg(long, value_name = "N", default_value = "1e6", value_parser = number)]
     writes: f64,
     /// Page views in the month. A page has 20 comments.
     #[arg(long, value_name = "N", default_value = "100e6", value_parser = number)]
     views: f64,
-    /// Percentages of page views: without a filter by rating, then with filters by 1, 2, 3 and 4 ratings.
-    #[arg(long, value_name = "PERCENT,...", value_delimiter = ',', default_value = "75,10,5,5,5")]
+    /// Percentages of page views: without a filter by rating, then with filters by 1, 2, 3 and 4
+    /// ratings.
+    #[arg(
+        long,
+        value_name = "PERCENT,...",
+        value_delimiter = ',',
+        default_value = "75,10,5,5,5"
+    )]
     mix: Vec<f64>,
     /// Bytes of a comment's text.
     #[arg(long, value_name = "BYTES", default_value = "400", value_parser = clap::value_parser!(u32).range(1..=40_000))]
     text: u32,
-    /// How many pages four indexes read to show one. It is 1 if readers bring a cursor. It is N if they open page N by its
-    /// number: only the pages before it lead there. Pagemark reads one.
+    /// How many pages four indexes read to show one. It is 1 if readers bring a cursor. It is N if
+    /// they open page N by its number: only the pages before it lead there. Pagemark reads one.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depth: u32,
     /// Bytes of a comment in Pagemark's Redis. Small products take more.
@@ -69,15 +78,29 @@ impl Month {
 
     fn check_mix(&self) -> anyhow::Result<()> {
         let (mix, sum) = (self.mix.iter().join(","), self.mix.iter().sum::<f64>());
-        ensure!(self.mix.iter().all(|percent| *percent >= 0.0), "--mix: a percentage is below 0 or no number");
-        ensure!(self.mix.len() <= 5, "--mix: {mix} has more than five percentages; a filter by all ratings is none");
-        ensure!((sum - 100.0).abs() < 0.01, "--mix: {mix} is {sum} % together, not 100 %");
+        ensure!(
+            self.mix.iter().all(|percent| *percent >= 0.0),
+            "--mix: a percentage is below 0 or no number"
+        );
+        ensure!(
+            self.mix.len() <= 5,
+            "--mix: {mix} has more than five percentages; a filter by all ratings is none"
+        );
+        ensure!(
+            (sum - 100.0).abs() < 0.01,
+            "--mix: {mix} is {sum} % together, not 100 %"
+        );
         Ok(())
     }
 
     fn with_all_views_of(&self, ratings: usize) -> Self {
-        let mix = (0..5).map(|place| if place == ratings { 100.0 } else { 0.0 }).collect();
-        Self { mix, ..self.clone() }
+        let mix = (0..5)
+            .map(|place| if place == ratings { 100.0 } else { 0.0 })
+            .collect();
+        Self {
+            mix,
+            ..self.clone()
+        }
     }
 
     fn text(&self) -> String {
@@ -93,35 +116,62 @@ impl Month {
 pub(crate) fn print(month: &Month) -> anyhow::Result<()> {
     month.check_mix()?;
     let prices = Prices::published()?;
-    println!("{}. Prices: {}, looked up on {}.\n", month.text(), prices.region, prices.looked_up);
+    println!(
+        "{}. Prices: {}, looked up on {}.\n",
+        month.text(),
+        prices.region,
+        prices.looked_up
+    );
     println!("{}\n{LEFT_OUT}", markdown_table(&table(month, &prices)?));
     Ok(())
 }
 
-/// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper: the head and the rows of
-/// a table.
+/// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper:
+/// the head and the rows of a table.
 fn table(month: &Month, prices: &Prices) -> anyhow::Result<(Row, Vec<Row>)> {
     let designs = designs(month.text, month.depth, month.redis_bytes)?;
     let ours = designs.first().context("a design")?;
     let row = |label: &str, cell: &dyn Fn(&Design) -> String| {
-        [label.to_owned()].into_iter().chain(designs.iter().map(cell)).collect_vec()
+        [label.to_owned()]
+            .into_iter()
+            .chain(designs.iter().map(cell))
+            .collect_vec()
     };
     let usd = |usd: f64| format!("${}", text(usd));
-    let part =
-        |place: usize| move |design: &Design| usd(bill(design, month, prices).into_iter().skip(place).take(1).sum());
-    let mut rows: Vec<Row> = PARTS.iter().enumerate().map(|(place, name)| row(name, &part(place))).collect();
-    rows.push(row("together", &|design| usd(bill(design, month, prices).iter().sum())));
+    let part = |place: usize| {
+        move |design: &Design| {
+            usd(bill(design, month, prices)
+                .into_iter()
+                .skip(place)
+                .take(1)
+                .sum())
+        }
+    };
+    let mut rows: Vec<Row> = PARTS
+        .iter()
+        .enumerate()
+        .map(|(place, name)| row(name, &part(place)))
+        .collect();
+    rows.push(row("together", &|design| {
+        usd(bill(design, month, prices).iter().sum())
+    }));
     let of_three = &month.with_all_views_of(SHOWN_RATINGS);
-    for (label, month) in
-        [("Pagemark is cheaper, page views for each write", month), ("the same, if all have three ratings", of_three)]
-    {
+    for (label, month) in [
+        ("Pagemark is cheaper, page views for each write", month),
+        ("the same, if all have three ratings", of_three),
+    ] {
         let from = |design: &Design| match design.name == ours.name {
             true => "-".to_owned(),
             false => cheaper((ours, design), month, prices),
         };
         rows.push(row(label, &from));
     }
-    Ok((row("US dollars", &|design| design.name.replace("four indexes with", "with")), rows))
+    Ok((
+        row("US dollars", &|design| {
+            design.name.replace("four indexes with", "with")
+        }),
+        rows,
+    ))
 }
 
 /// The bills of the default month.
@@ -137,24 +187,46 @@ pub(crate) fn add_bills(report: &mut Report) -> anyhow::Result<()> {
     let (prices, month) = (&Prices::published()?, &Month::parse("")?);
     for design in designs(month.text, month.depth, month.redis_bytes)? {
         let bill = bill(&design, month, prices);
-        for (part, usd) in PARTS.into_iter().zip(bill).chain([("together", bill.iter().sum())]) {
-            report.noted(format!("a month, {part}: {}", design.name), usd, "US dollars", &month.text());
+        for (part, usd) in PARTS
+            .into_iter()
+            .zip(bill)
+            .chain([("together", bill.iter().sum())])
+        {
+            report.noted(
+                format!("a month, {part}: {}", design.name),
+                usd,
+                "US dollars",
+                &month.text(),
+            );
         }
     }
     report.plot(published_plot()?)
 }
 
-/// Dollars for a million writes and their page views, in each design, by page views per write. Where another design's line
-/// meets Pagemark's is marked.
+/// Dollars for a million writes and their page views, in each design, by page views per write.
+/// Where another design's line meets Pagemark's is marked.
 fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
     let designs = designs(month.text, month.depth, month.redis_bytes)?;
     let usd = |design: &Design, views: f64| {
-        let fixed = bill(design, month, prices).iter().skip(1).sum::<f64>() * MILLION / month.writes;
+        let fixed =
+            bill(design, month, prices).iter().skip(1).sum::<f64>() * MILLION / month.writes;
         fixed + views * MILLION * page_view_usd(design, &month.mix, prices)
     };
-    let name = |design: &Design| design.name.replace("four indexes with the page index and", "the page index and");
-    let line = |design: &Design| Series::new(name(design), VIEWS_A_WRITE.map(|views| (views, usd(design, views))));
-    let axes = ["page views for each write", "US dollars for a million writes"];
+    let name = |design: &Design| {
+        design
+            .name
+            .replace("four indexes with the page index and", "the page index and")
+    };
+    let line = |design: &Design| {
+        Series::new(
+            name(design),
+            VIEWS_A_WRITE.map(|views| (views, usd(design, views))),
+        )
+    };
+    let axes = [
+        "page views for each write",
+        "US dollars for a million writes",
+    ];
     let mut plot = Plot::new(PLOT, axes, designs.iter().map(line).collect());
     if let [ours, others @ ..] = designs.as_slice() {
         let meetings = others
@@ -168,7 +240,10 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
 
 /// A number of 0 or more, small enough that sums of such numbers are exact.
 fn number(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|number| (0.0..1e15).contains(number));
+    let number = text
+        .parse()
+        .ok()
+        .filter(|number| (0.0..1e15).contains(number));
     number.ok_or_else(|| format!("{text:?} is not a number from 0 to 1e15"))
 }
 
@@ -197,17 +272,29 @@ mod tests {
 
     #[test]
     fn documents_name_the_bills_that_are_computed() {
-        let document =
-            |path: &str| fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../").to_owned() + path).unwrap();
+        let document = |path: &str| {
+            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../").to_owned() + path)
+                .unwrap()
+        };
         let bills = |line: &str| {
             let (month, prices) = (Month::parse(line).unwrap(), Prices::published().unwrap());
             let designs = designs(month.text, month.depth, month.redis_bytes).unwrap();
-            designs.iter().map(|design| bill(design, &month, &prices).iter().sum()).collect::<Vec<f64>>()
+            designs
+                .iter()
+                .map(|design| bill(design, &month, &prices).iter().sum())
+                .collect::<Vec<f64>>()
         };
-        let assert_in = |path: &str, figure: String| assert!(document(path).contains(&figure), "{path}: {figure}");
+        let assert_in = |path: &str, figure: String| {
+            assert!(document(path).contains(&figure), "{path}: {figure}")
+        };
         let a_tenth = bills("--comments 1e6 --writes 1e5 --views 10e6");
-        a_tenth.iter().take(2).for_each(|usd| assert_in("README.md", format!("${usd:.0}")));
-        a_tenth.iter().for_each(|usd| assert_in("docs/choosing.md", format!("${}", text(*usd))));
+        a_tenth
+            .iter()
+            .take(2)
+            .for_each(|usd| assert_in("README.md", format!("${usd:.0}")));
+        a_tenth
+            .iter()
+            .for_each(|usd| assert_in("docs/choosing.md", format!("${}", text(*usd))));
         for usd in bills("") {
             assert_in("docs/choosing.md", format!("| {usd:.2} |"));
         }

@@ -1,12 +1,14 @@
 //! What a design takes for a page view, a write and a stored comment, from the sizes of its items.
 //!
-//! The items are those that the programs write; the sizes and units follow DynamoDB's rules ([`model::size`],
-//! [`four_index::write_cost_by_rules`]). Assumptions:
+//! The items are those that the programs write; the sizes and units follow DynamoDB's rules
+//! ([`model::size`], [`four_index::write_cost_by_rules`]). Assumptions:
 //! - Every comment has the same text. Page views have full pages, in any language.
-//! - The design with counters shows totals and counts on each page, as Pagemark does. It reads the product's statistics
-//!   items, one for each language and one for all, by one eventually consistent query.
-//! - The page index names a page's comments with their ratings. So four indexes with it read nothing that the page does not
-//!   show, by one query for each rating, at any depth. They keep no journal; the weekly audit finds what the index lacks.
+//! - The design with counters shows totals and counts on each page, as Pagemark does. It reads the
+//!   product's statistics items, one for each language and one for all, by one eventually
+//!   consistent query.
+//! - The page index names a page's comments with their ratings. So four indexes with it read
+//!   nothing that the page does not show, by one query for each rating, at any depth. They keep no
+//!   journal; the weekly audit finds what the index lacks.
 
 use four_index::{Index, KeepCounters, Tally, comment_item, projection, write_cost_by_rules};
 use model::{
@@ -21,7 +23,9 @@ use strum::VariantArray;
 use crate::{
     listing::PAGE_SIZE,
     measure::as_f64,
-    report::{FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK},
+    report::{
+        FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK,
+    },
     workload::{Comments, items, primary_item},
 };
 
@@ -36,7 +40,8 @@ const INDEX_SCAN_READ_UNITS: f64 = 0.5;
 const FUNCTIONS: f64 = 2.0;
 /// Bytes of a comment in Redis, as measured with a million comments on 2026-11-26 (docs/deploy.md).
 pub(super) const REDIS_BYTES: f64 = 226.0;
-/// Running time of a function for a new comment and for each of its duplicates, in milliseconds, as measured.
+/// Running time of a function for a new comment and for each of its duplicates, in milliseconds, as
+/// measured.
 const FUNCTION_MS: f64 = 2.72;
 const FUNCTION_MS_PER_DUPLICATE: f64 = FUNCTIONS * FUNCTION_MS / 31.0;
 /// A journal entry is smaller than a unit, and written in a transaction.
@@ -82,15 +87,27 @@ pub(crate) struct Design {
     pub(super) upkeep_read_units: f64,
 }
 
-/// Pagemark, and four indexes: alone, with counters, and with the page index, by queries and by BatchGetItem. `depth` is how
-/// many pages a design with cursors reads in order to show one.
-pub(crate) fn designs(text_bytes: u32, depth: u32, redis_bytes: f64) -> anyhow::Result<Vec<Design>> {
+/// Pagemark, and four indexes: alone, with counters, and with the page index, by queries and by
+/// BatchGetItem. `depth` is how many pages a design with cursors reads in order to show one.
+pub(crate) fn designs(
+    text_bytes: u32,
+    depth: u32,
+    redis_bytes: f64,
+) -> anyhow::Result<Vec<Design>> {
     let change = Change::of(usize::try_from(text_bytes)?)?;
-    let by_queries = with_page_index(four_indexes(&change, 1, KeepCounters::No), &change, redis_bytes);
+    let by_queries = with_page_index(
+        four_indexes(&change, 1, KeepCounters::No),
+        &change,
+        redis_bytes,
+    );
     // It rounds each item up.
     let item_units = query_units(count(item_bytes(&comment_item(&change.comment))));
     let page_read_units = vec![item_units * count(PAGE_SIZE); RATINGS as usize];
-    let by_batch = Design { name: FOUR_INDEXES_BATCH.to_owned(), page_read_units, ..by_queries.clone() };
+    let by_batch = Design {
+        name: FOUR_INDEXES_BATCH.to_owned(),
+        page_read_units,
+        ..by_queries.clone()
+    };
     Ok(vec![
         pagemark(&change, redis_bytes)?,
         four_indexes(&change, depth, KeepCounters::No),
@@ -111,13 +128,27 @@ impl Change {
         let comment = Comment {
             language: Language::parse("en")?,
             rating: Rating::new(5)?,
-            text: CommentText { title: None, body: "x".repeat(text_bytes), author: None },
+            text: CommentText {
+                title: None,
+                body: "x".repeat(text_bytes),
+                author: None,
+            },
             ..Comments::new(1)?.draw()?
         };
         let revision = Revision::after(Some(comment.revision), comment.created_at, 3);
-        let edited = Comment { revision, ..comment.clone() };
-        let rated_again = Comment { rating: Rating::new(4)?, ..edited.clone() };
-        Ok(Self { comment, edited, rated_again })
+        let edited = Comment {
+            revision,
+            ..comment.clone()
+        };
+        let rated_again = Comment {
+            rating: Rating::new(4)?,
+            ..edited.clone()
+        };
+        Ok(Self {
+            comment,
+            edited,
+            rated_again,
+        })
     }
 
     fn versions(&self, write: Write) -> (Option<&Comment>, Option<&Comment>) {
@@ -130,30 +161,54 @@ impl Change {
     }
 }
 
-/// Bytes of a comment in Pagemark's table and its indexes, then in those of four indexes. Pagemark has one primary item and
-/// its duplicates, all of them also in the index `gsi`, and an entry of `primaries`. Journal entries expire.
+/// Bytes of a comment in Pagemark's table and its indexes, then in those of four indexes. Pagemark
+/// has one primary item and its duplicates, all of them also in the index `gsi`, and an entry of
+/// `primaries`. Journal entries expire.
 pub(crate) fn stored_bytes(comment: &Comment) -> anyhow::Result<[(f64, f64); 2]> {
     let stored = |item: &Item| item_bytes(item) + STORAGE_OVERHEAD_BYTES;
-    let (table, entry) = (items(comment)?.iter().map(stored).sum(), stored(&primaries_entry(comment)?));
+    let (table, entry) = (
+        items(comment)?.iter().map(stored).sum(),
+        stored(&primaries_entry(comment)?),
+    );
     let item = comment_item(comment);
-    let projected = Index::EVERY.iter().map(|index| stored(&projection(&item, *index))).sum();
-    Ok([(count(table), count(table + entry)), (count(stored(&item)), count(projected))])
+    let projected = Index::EVERY
+        .iter()
+        .map(|index| stored(&projection(&item, *index)))
+        .sum();
+    Ok([
+        (count(table), count(table + entry)),
+        (count(stored(&item)), count(projected)),
+    ])
 }
 
 fn primaries_entry(comment: &Comment) -> anyhow::Result<Item> {
-    let held = [attribute::PK, attribute::SK].into_iter().chain(PRIMARIES_KEYS).chain(PRIMARIES_PROJECTED);
+    let held = [attribute::PK, attribute::SK]
+        .into_iter()
+        .chain(PRIMARIES_KEYS)
+        .chain(PRIMARIES_PROJECTED);
     let held: Vec<&str> = held.collect();
     let mut entry = primary_item(comment)?.into_inner();
     entry.retain(|name, _| held.contains(&name.as_str()));
     Ok(entry.into())
 }
 
-fn pagemark(Change { comment, rated_again, .. }: &Change, redis_bytes: f64) -> anyhow::Result<Design> {
+fn pagemark(
+    Change {
+        comment,
+        rated_again,
+        ..
+    }: &Change,
+    redis_bytes: f64,
+) -> anyhow::Result<Design> {
     let (primary, placement) = (primary_item(comment)?, comment.placement());
     let (image, kept) = (Image::of_primary(&primary)?, rated_again.placement());
-    let duplicates: Vec<(FilterKey, usize)> =
-        placement.duplicate_keys().map(|key| (key.clone(), item_bytes(&image.duplicate(&key)))).collect();
-    let deleted = duplicates.iter().filter(|(key, _)| !key.filter.matches(&kept));
+    let duplicates: Vec<(FilterKey, usize)> = placement
+        .duplicate_keys()
+        .map(|key| (key.clone(), item_bytes(&image.duplicate(&key))))
+        .collect();
+    let deleted = duplicates
+        .iter()
+        .filter(|(key, _)| !key.filter.matches(&kept));
     // In the table and in the index, which holds whole items.
     let units = |bytes: &usize| 2.0 * write_units(*bytes);
     let deleted: Vec<f64> = deleted.map(|(_, bytes)| units(bytes)).collect();
@@ -162,10 +217,17 @@ fn pagemark(Change { comment, rated_again, .. }: &Change, redis_bytes: f64) -> a
     let all = 3.0 * write_units(primary_bytes)
         + write_units(item_bytes(&primaries_entry(comment)?))
         + JOURNAL_UNITS
-        + duplicates.iter().map(|(_, bytes)| units(bytes)).sum::<f64>();
+        + duplicates
+            .iter()
+            .map(|(_, bytes)| units(bytes))
+            .sum::<f64>();
     let bytes: usize = primary_bytes + duplicates.iter().map(|(_, bytes)| bytes).sum::<usize>();
     let write = per_write(|write| {
-        let moved = if write == Write::ChangeRating { deleted.as_slice() } else { &[] };
+        let moved = if write == Write::ChangeRating {
+            deleted.as_slice()
+        } else {
+            &[]
+        };
         WriteUsage {
             write_units: all + moved.iter().sum::<f64>(),
             // Within the hour, `recent` reads all items, strongly consistent.
@@ -178,7 +240,10 @@ fn pagemark(Change { comment, rated_again, .. }: &Change, redis_bytes: f64) -> a
     let page = |bytes: usize| query_units(count((PAGE_SIZE + 1) * bytes));
     let filtered = (1..RATINGS).map(|ratings| {
         let ratings = RatingSet::of(Rating::ALL.into_iter().rev().take(ratings as usize));
-        let key = FilterKey { product: comment.product.clone(), filter: Filter::new(None, ratings) };
+        let key = FilterKey {
+            product: comment.product.clone(),
+            filter: Filter::new(None, ratings),
+        };
         page(item_bytes(&image.duplicate(&key)))
     });
     let [(table_bytes, index_bytes), _] = stored_bytes(comment)?;
@@ -190,7 +255,8 @@ fn pagemark(Change { comment, rated_again, .. }: &Change, redis_bytes: f64) -> a
         index_bytes,
         redis_bytes,
         // A scan is eventually consistent, and packs items, so it is not rounded up.
-        upkeep_read_units: AUDITS_A_MONTH * (count(bytes) / READ_UNIT_BYTES / 2.0 + INDEX_SCAN_READ_UNITS),
+        upkeep_read_units: AUDITS_A_MONTH
+            * (count(bytes) / READ_UNIT_BYTES / 2.0 + INDEX_SCAN_READ_UNITS),
     })
 }
 
@@ -198,11 +264,18 @@ fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
     let item = comment_item(&change.comment);
     let projected = |index: Index| item_bytes(&projection(&item, index));
     let (name, statistics) = match counters {
-        KeepCounters::Yes => (FOUR_INDEXES_COUNTERS, query_units(count(statistics_bytes(&change.comment)))),
+        KeepCounters::Yes => (
+            FOUR_INDEXES_COUNTERS,
+            query_units(count(statistics_bytes(&change.comment))),
+        ),
         KeepCounters::No => (FOUR_INDEXES, 0.0),
     };
     let page = |ratings: u32| {
-        let (queries, index) = if ratings == 0 { (1, Index::All) } else { (ratings, Index::ByRating) };
+        let (queries, index) = if ratings == 0 {
+            (1, Index::All)
+        } else {
+            (ratings, Index::ByRating)
+        };
         f64::from(depth * queries) * query_units(count(PAGE_SIZE * projected(index))) + statistics
     };
     let write = per_write(|write| {
@@ -219,7 +292,10 @@ fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
         page_read_units: (0..RATINGS).map(page).collect(),
         write,
         table_bytes: stored(item_bytes(&item)),
-        index_bytes: Index::EVERY.iter().map(|index| stored(projected(*index))).sum(),
+        index_bytes: Index::EVERY
+            .iter()
+            .map(|index| stored(projected(*index)))
+            .sum(),
         ..Design::default()
     }
 }
@@ -227,10 +303,18 @@ fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
 fn with_page_index(four_indexes: Design, change: &Change, redis_bytes: f64) -> Design {
     let item = comment_item(&change.comment);
     let page = |ratings: u32| {
-        let (queries, index) = if ratings == 0 { (1.0, Index::All) } else { (f64::from(ratings), Index::ByRating) };
+        let (queries, index) = if ratings == 0 {
+            (1.0, Index::All)
+        } else {
+            (f64::from(ratings), Index::ByRating)
+        };
         queries * query_units(count(PAGE_SIZE * item_bytes(&projection(&item, index))) / queries)
     };
-    let of_indexer = |usage| WriteUsage { function_invocations: 1.0, function_ms: FUNCTION_MS, ..usage };
+    let of_indexer = |usage| WriteUsage {
+        function_invocations: 1.0,
+        function_ms: FUNCTION_MS,
+        ..usage
+    };
     let scan = count(item_bytes(&item)) / READ_UNIT_BYTES / 2.0;
     Design {
         name: FOUR_INDEXES_PAGE_INDEX.to_owned(),
@@ -253,12 +337,19 @@ fn statistics_bytes(comment: &Comment) -> usize {
 
 fn per_write(usage: impl Fn(Write) -> WriteUsage) -> PerWrite<WriteUsage> {
     let mut usages = PerWrite::default();
-    usages.iter_mut().zip(Write::VARIANTS).for_each(|(place, write)| *place = usage(*write));
+    usages
+        .iter_mut()
+        .zip(Write::VARIANTS)
+        .for_each(|(place, write)| *place = usage(*write));
     usages
 }
 
 fn read_before(write: Write, item_bytes: usize) -> f64 {
-    if write == Write::Insert { 0.0 } else { consistent_read_units(count(item_bytes)) }
+    if write == Write::Insert {
+        0.0
+    } else {
+        consistent_read_units(count(item_bytes))
+    }
 }
 
 fn consistent_read_units(bytes: f64) -> f64 {
@@ -284,14 +375,23 @@ mod tests {
 
     fn write_units_of(text_bytes: u32) -> Vec<[f64; 4]> {
         let designs = designs(text_bytes, 1, REDIS_BYTES).unwrap();
-        designs.iter().map(|design| design.write.map(|write| write.write_units)).collect()
+        designs
+            .iter()
+            .map(|design| design.write.map(|write| write.write_units))
+            .collect()
     }
 
     #[test]
     fn comments_take_the_units_that_the_documents_name() {
         // One of the 68 is for `primaries`. A change of the rating also deletes 16 duplicates.
         let four_indexes = [5.0, 5.0, 7.0, 5.0];
-        let expected = [[68.0, 68.0, 100.0, 68.0], four_indexes, [10.0, 5.0, 12.0, 10.0], four_indexes, four_indexes];
+        let expected = [
+            [68.0, 68.0, 100.0, 68.0],
+            four_indexes,
+            [10.0, 5.0, 12.0, 10.0],
+            four_indexes,
+            four_indexes,
+        ];
         assert_eq!(write_units_of(60), expected);
         for (text_bytes, units) in [(1_024, 133.0), (2_048, 198.0), (4_096, 328.0)] {
             assert_eq!(write_units_of(text_bytes)[0][0], units, "{text_bytes}");
@@ -301,7 +401,10 @@ mod tests {
     #[test]
     fn pages_of_short_comments_take_the_units_that_were_measured() {
         let designs = designs(57, 1, REDIS_BYTES).unwrap();
-        let units: Vec<&[f64]> = designs.iter().map(|design| design.page_read_units.as_slice()).collect();
+        let units: Vec<&[f64]> = designs
+            .iter()
+            .map(|design| design.page_read_units.as_slice())
+            .collect();
         let expected = [
             [1.0; 5],
             [1.0, 1.0, 2.0, 3.0, 4.0],
@@ -317,9 +420,16 @@ mod tests {
     fn a_page_found_by_walking_costs_each_page_before_it() {
         let [of_one, of_ten] = [1, 10].map(|depth| designs(60, depth, REDIS_BYTES).unwrap());
         assert_eq!(of_one[0], of_ten[0]);
-        let ten_times: Vec<f64> = of_one[1].page_read_units.iter().map(|units| 10.0 * units).collect();
+        let ten_times: Vec<f64> = of_one[1]
+            .page_read_units
+            .iter()
+            .map(|units| 10.0 * units)
+            .collect();
         assert_eq!(of_ten[1].page_read_units, ten_times);
         // The statistics are read once.
-        assert_eq!((of_one[2].page_read_units[4], of_ten[2].page_read_units[4]), (4.5, 40.5));
+        assert_eq!(
+            (of_one[2].page_read_units[4], of_ten[2].page_read_units[4]),
+            (4.5, 40.5)
+        );
     }
 }

@@ -48,13 +48,22 @@ impl Prices {
         serde_json::from_str(PRICES).context("bench/prices.json")
     }
 
-    /// The monthly cost of Redis for this amount of data. It takes the smallest node that holds the data, with its
-    /// replica. If no node does, it takes several shards of the largest node.
+    /// The monthly cost of Redis for this amount of data. It takes the smallest node that holds the
+    /// data, with its replica. If no node does, it takes several shards of the largest node.
     pub(super) fn redis_month_usd(&self, bytes: f64) -> f64 {
-        let shards = |node: &RedisNode| (bytes / NODE_MEMORY_USABLE / (node.memory_gib * GIB)).ceil().max(1.0);
+        let shards = |node: &RedisNode| {
+            (bytes / NODE_MEMORY_USABLE / (node.memory_gib * GIB))
+                .ceil()
+                .max(1.0)
+        };
         let nodes = &self.redis_node_hours.nodes;
-        let node = nodes.iter().find(|node| shards(node) <= 1.0).or(nodes.last());
-        node.map_or(f64::NAN, |node| shards(node) * NODES_A_SHARD * node.usd * HOURS_A_MONTH)
+        let node = nodes
+            .iter()
+            .find(|node| shards(node) <= 1.0)
+            .or(nodes.last());
+        node.map_or(f64::NAN, |node| {
+            shards(node) * NODES_A_SHARD * node.usd * HOURS_A_MONTH
+        })
     }
 }
 
@@ -67,8 +76,18 @@ mod tests {
     #[test]
     fn every_published_price_says_where_it_was_found() {
         let file: Value = serde_json::from_str(PRICES).unwrap();
-        for price in file.as_object().unwrap().values().filter(|value| value.is_object()) {
-            assert!(["source", "found"].iter().all(|name| price[name].as_str().is_some()), "{price}");
+        for price in file
+            .as_object()
+            .unwrap()
+            .values()
+            .filter(|value| value.is_object())
+        {
+            assert!(
+                ["source", "found"]
+                    .iter()
+                    .all(|name| price[name].as_str().is_some()),
+                "{price}"
+            );
         }
         let nodes = Prices::published().unwrap().redis_node_hours.nodes;
         assert!(nodes.is_sorted_by(|a, b| 0.0 < a.memory_gib && a.memory_gib < b.memory_gib));
@@ -78,9 +97,16 @@ mod tests {
     fn redis_takes_the_smallest_nodes_that_hold_the_data_and_shards_beyond() {
         let prices = Prices::published().unwrap();
         // Just above three quarters of 1.37 GiB, then beyond the largest node.
-        for (bytes, hourly_usd) in [(1.0, 2.0 * 0.0256), (1.104e9, 2.0 * 0.1264), (454e9, 2.0 * 2.0 * 5.5848)] {
+        for (bytes, hourly_usd) in [
+            (1.0, 2.0 * 0.0256),
+            (1.104e9, 2.0 * 0.1264),
+            (454e9, 2.0 * 2.0 * 5.5848),
+        ] {
             let month_usd = prices.redis_month_usd(bytes);
-            assert!((month_usd - hourly_usd * 730.0).abs() < 1e-9, "{bytes}: {month_usd}");
+            assert!(
+                (month_usd - hourly_usd * 730.0).abs() < 1e-9,
+                "{bytes}: {month_usd}"
+            );
         }
     }
 }

@@ -1,13 +1,14 @@
 //! `api`: the API over HTTP beside the bare SDK.
 //!
-//! The real binary runs as a child process, with the page index in Redis. With the index inside the process, as on one machine,
-//! the service runs in this process. Engine, load generator and SDK callers are there too. Connections stay open.
-//! Bodies are read to their end but not parsed, because the load generator shares the cores with the code under test. First,
-//! the comments of sample pages are compared with the expected ones.
+//! The real binary runs as a child process, with the page index in Redis. With the index inside the
+//! process, as on one machine, the service runs in this process. Engine, load generator and SDK
+//! callers are there too. Connections stay open. Bodies are read to their end but not parsed,
+//! because the load generator shares the cores with the code under test. First, the comments of
+//! sample pages are compared with the expected ones.
 //!
-//! 16 callers request random pages of 20, in alternating rounds. The SDK's callers know every page's start key and send the
-//! **same Query** with the same settings. They use as many clients as the API has threads. The SDK decodes the answer, and
-//! nothing is done with it.
+//! 16 callers request random pages of 20, in alternating rounds. The SDK's callers know every
+//! page's start key and send the **same Query** with the same settings. They use as many clients as
+//! the API has threads. The SDK decodes the answer, and nothing is done with it.
 
 use std::{
     fs,
@@ -43,30 +44,59 @@ use crate::{
 };
 
 const CALLERS: usize = 16;
-/// SDK callers that share connections. They then use as many clients as the API has threads on two cores.
+/// SDK callers that share connections. They then use as many clients as the API has threads on two
+/// cores.
 const CALLERS_A_CLIENT: usize = 8;
 const SAMPLES: u32 = 20;
 
 type PathOf = fn(&Listing, u64) -> String;
 
-pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) -> anyhow::Result<()> {
+pub(crate) async fn measure(
+    report: &mut Report,
+    comments: u32,
+    effort: Effort,
+) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(comments)));
-    let stores = FilledStores::fill(Store::start().await?, drawn(comments)?, all_and_union()?, false).await?;
+    let stores = FilledStores::fill(
+        Store::start().await?,
+        drawn(comments)?,
+        all_and_union()?,
+        false,
+    )
+    .await?;
     let (api, address) = start(&stores).await?;
     let (in_process, _ended) = serve(&stores, comments).await?;
-    let mut subject = Subject { stores, rng: StdRng::seed_from_u64(7) };
+    let mut subject = Subject {
+        stores,
+        rng: StdRng::seed_from_u64(7),
+    };
     for (name, listing, path, limits) in [
-        ("api_json_vs_sdk", 0, Listing::json_path as PathOf, ["0.65", "0.8"]),
+        (
+            "api_json_vs_sdk",
+            0,
+            Listing::json_path as PathOf,
+            ["0.65", "0.8"],
+        ),
         ("api_union_vs_sdk", 1, Listing::json_path, ["0.65", "0.8"]),
         ("api_html_vs_sdk", 0, Listing::html_path, ["0.6", "0.7"]),
     ] {
         let listing = subject.stores.listing(listing)?.clone();
-        let servers = [("", address, Some(api.pid())), (", index in the process", in_process, None)];
+        let servers = [
+            ("", address, Some(api.pid())),
+            (", index in the process", in_process, None),
+        ];
         for ((index, address, pid), limit) in servers.into_iter().zip(limits) {
             let name = format!("{name}{index}");
             report.step(&format!("{} rounds of {name}", effort.rounds));
-            let ratio = subject.throughput(report, &name, (address, pid), (&listing, path), effort).await?;
-            report.noted(name, ratio, "", &format!("ratio of rates, at least {limit}"));
+            let ratio = subject
+                .throughput(report, &name, (address, pid), (&listing, path), effort)
+                .await?;
+            report.noted(
+                name,
+                ratio,
+                "",
+                &format!("ratio of rates, at least {limit}"),
+            );
         }
     }
     drop(api);
@@ -75,11 +105,17 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) 
 }
 
 /// Serves in this process, with an index of the same comments in it, until the sender is dropped.
-async fn serve(stores: &FilledStores, comments: u32) -> anyhow::Result<(SocketAddr, oneshot::Sender<()>)> {
+async fn serve(
+    stores: &FilledStores,
+    comments: u32,
+) -> anyhow::Result<(SocketAddr, oneshot::Sender<()>)> {
     let index = PageIndex::new(EmbeddedIndex::new(PARTITIONS), MAX_AGE);
     stores.fill_index(&index, drawn(comments)?).await?;
     let table = stores.store.table.with_own_connections();
-    let settings = ApiSettings { listen: ([127, 0, 0, 1], 0).into(), ..ApiSettings::default() };
+    let settings = ApiSettings {
+        listen: ([127, 0, 0, 1], 0).into(),
+        ..ApiSettings::default()
+    };
     let application = Application::with_stores(table, index, settings)?;
     let address = application.address();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -91,8 +127,18 @@ async fn serve(stores: &FilledStores, comments: u32) -> anyhow::Result<(SocketAd
 async fn start(stores: &FilledStores) -> anyhow::Result<(Server, SocketAddr)> {
     let home = Home::new()?;
     let mut command = Command::new(own_binary("api")?);
-    command.args(["--listen", "127.0.0.1:0", "--public-url", "https://comments.example.com"]);
-    command.args(["--table", stores.store.table.name(), "--dynamodb-url", &stores.store.engine_url()?]);
+    command.args([
+        "--listen",
+        "127.0.0.1:0",
+        "--public-url",
+        "https://comments.example.com",
+    ]);
+    command.args([
+        "--table",
+        stores.store.table.name(),
+        "--dynamodb-url",
+        &stores.store.engine_url()?,
+    ]);
     command.args(["--redis-url", &stores.redis.url]);
     let (log, path) = (home.path(LOG), stores.listing(0)?.json_path(2));
     let ready = async || {
@@ -109,7 +155,10 @@ fn logged_address(log: &Path) -> anyhow::Result<SocketAddr> {
         let line: Value = serde_json::from_str(line).ok()?;
         line.get("fields")?.get("address")?.as_str()?.parse().ok()
     };
-    fs::read_to_string(log)?.lines().find_map(address).context("no address in the log")
+    fs::read_to_string(log)?
+        .lines()
+        .find_map(address)
+        .context("no address in the log")
 }
 
 struct Subject {
@@ -129,17 +178,28 @@ impl Subject {
         // The callers keep their connections between rounds.
         let (mut api, mut sdk) = (Vec::new(), Vec::new());
         for _ in 0..CALLERS {
-            let way = Way::Http { connection: http::connect(address).await?, api: address, path };
-            api.push(Caller { listing: listing.clone(), way });
+            let way = Way::Http {
+                connection: http::connect(address).await?,
+                api: address,
+                path,
+            };
+            api.push(Caller {
+                listing: listing.clone(),
+                way,
+            });
         }
         for _ in 0..CALLERS / CALLERS_A_CLIENT {
             let table = self.stores.store.table.with_own_connections();
-            sdk.extend(
-                (0..CALLERS_A_CLIENT).map(|_| Caller { listing: listing.clone(), way: Way::Sdk(table.clone()) }),
-            );
+            sdk.extend((0..CALLERS_A_CLIENT).map(|_| Caller {
+                listing: listing.clone(),
+                way: Way::Sdk(table.clone()),
+            }));
         }
         let sample = api.first_mut().context("a caller")?;
-        for page in [1, 2, listing.pages()].into_iter().chain(self.draw(listing, SAMPLES)) {
+        for page in [1, 2, listing.pages()]
+            .into_iter()
+            .chain(self.draw(listing, SAMPLES))
+        {
             sample.compare(page).await?;
         }
         let mut spent_us = Vec::new();
@@ -150,26 +210,48 @@ impl Subject {
                 let spent = processor_time(pid)?.saturating_sub(before);
                 spent_us.push(spent.as_secs_f64() * 1e6 / f64::from(effort.a_turn));
             }
-            Ok([ours, ask_all(&mut sdk, self.draw(listing, effort.a_turn)).await?])
+            Ok([
+                ours,
+                ask_all(&mut sdk, self.draw(listing, effort.a_turn)).await?,
+            ])
         });
         let rounds = rounds.await?;
-        report.add(format!("{name}: API"), rounds.rate(0, effort.a_turn), "requests/s");
-        report.add(format!("{name}: bare SDK"), rounds.rate(1, effort.a_turn), "queries/s");
+        report.add(
+            format!("{name}: API"),
+            rounds.rate(0, effort.a_turn),
+            "requests/s",
+        );
+        report.add(
+            format!("{name}: bare SDK"),
+            rounds.rate(1, effort.a_turn),
+            "queries/s",
+        );
         // The first round warms up.
         if let Some(spent_us) = spent_us.get(1..) {
-            report.add(format!("{name}: processor time of the API for a request"), Spread::of(spent_us), "us");
+            report.add(
+                format!("{name}: processor time of the API for a request"),
+                Spread::of(spent_us),
+                "us",
+            );
         }
         Ok(rounds.ratio(0, 1))
     }
 
     fn draw(&mut self, listing: &Listing, count: u32) -> Vec<u64> {
-        (0..count).map(|_| self.rng.random_range(1..=listing.pages())).collect()
+        (0..count)
+            .map(|_| self.rng.random_range(1..=listing.pages()))
+            .collect()
     }
 }
 
-/// Lets the callers request all pages, each caller the next page as soon as it has an answer. Returns the duration.
+/// Lets the callers request all pages, each caller the next page as soon as it has an answer.
+/// Returns the duration.
 async fn ask_all(callers: &mut Vec<Caller>, pages: Vec<u64>) -> anyhow::Result<Duration> {
-    let (pages, next, mut tasks) = (Arc::new(pages), Arc::new(AtomicUsize::new(0)), JoinSet::new());
+    let (pages, next, mut tasks) = (
+        Arc::new(pages),
+        Arc::new(AtomicUsize::new(0)),
+        JoinSet::new(),
+    );
     let asked = async {
         for mut caller in callers.drain(..) {
             let (pages, next) = (pages.clone(), next.clone());
@@ -207,27 +289,48 @@ impl Caller {
     /// Requests a page, counted from 1. Returns the body of an answer by HTTP.
     async fn ask(&mut self, page: u64) -> anyhow::Result<Bytes> {
         let (connection, api, path) = match &mut self.way {
-            Way::Http { connection, api, path } => (connection, api, path(&self.listing, page)),
+            Way::Http {
+                connection,
+                api,
+                path,
+            } => (connection, api, path(&self.listing, page)),
             Way::Sdk(table) => {
-                let answer = bare_query(table, &self.listing.key, self.listing.before(page))?.send().await?;
+                let answer = bare_query(table, &self.listing.key, self.listing.before(page))?
+                    .send()
+                    .await?;
                 ensure!(answer.items().len() == PAGE_SIZE, "page {page} is not full");
                 return Ok(Bytes::new());
             }
         };
-        let request = Request::get(path.as_str()).header(header::HOST, api.to_string()).body(Empty::new())?;
+        let request = Request::get(path.as_str())
+            .header(header::HOST, api.to_string())
+            .body(Empty::new())?;
         connection.ready().await?;
         let answer = connection.send_request(request).await?;
-        ensure!(answer.status() == StatusCode::OK, "{path} was answered {}", answer.status());
+        ensure!(
+            answer.status() == StatusCode::OK,
+            "{path} was answered {}",
+            answer.status()
+        );
         Ok(answer.into_body().collect().await?.to_bytes())
     }
 
     async fn compare(&mut self, page: u64) -> anyhow::Result<()> {
         let body = self.ask(page).await?;
         if let Ok(json) = serde_json::from_slice::<Value>(&body) {
-            let comments = json.get("comments").and_then(Value::as_array).context("a page has comments")?;
-            return self.listing.expect_page(page, comments.iter().filter_map(|comment| comment.get("id")?.as_str()));
+            let comments = json
+                .get("comments")
+                .and_then(Value::as_array)
+                .context("a page has comments")?;
+            return self.listing.expect_page(
+                page,
+                comments
+                    .iter()
+                    .filter_map(|comment| comment.get("id")?.as_str()),
+            );
         }
         let ids = std::str::from_utf8(&body)?.split("id=\"comment-").skip(1);
-        self.listing.expect_page(page, ids.filter_map(|after| after.split('"').next()))
+        self.listing
+            .expect_page(page, ids.filter_map(|after| after.split('"').next()))
     }
 }

@@ -1,9 +1,11 @@
-//! `index`: the handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of the page index.
+//! `index`: the handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the
+//! memory of the page index.
 //!
-//! Rounds alternate; each turn has separate comments. The handler gets Lambda events of 100 records. The bare side sends the
-//! two `ZADD`s of each comment in pipelines of the same 100 comments, by the same client library. Its keys and members are
-//! already text, while the handler must still read images, plan edits and build keys. The handler also keeps the sets of
-//! products and languages, atomically with each comment's edit.
+//! Rounds alternate; each turn has separate comments. The handler gets Lambda events of 100
+//! records. The bare side sends the two `ZADD`s of each comment in pipelines of the same 100
+//! comments, by the same client library. Its keys and members are already text, while the handler
+//! must still read images, plan edits and build keys. The handler also keeps the sets of products
+//! and languages, atomically with each comment's edit.
 
 use std::time::Duration;
 
@@ -18,7 +20,9 @@ use crate::{
     report::{Report, count},
     server::resident_bytes,
     stores::Redis,
-    workload::{Comments, EVENT_RECORDS, deadline, events, expect_processed, insertion, page_indexer},
+    workload::{
+        Comments, EVENT_RECORDS, deadline, events, expect_processed, insertion, page_indexer,
+    },
 };
 
 pub(crate) const TABLE_ID: &str = "bench";
@@ -31,8 +35,15 @@ pub(crate) const PARTITIONS: u16 = 256;
 pub(crate) const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
 
 /// Measures. The memory is that of `comments` comments.
-pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) -> anyhow::Result<()> {
-    report.step(&format!("{} rounds of the handler and the bare pipeline", effort.rounds));
+pub(crate) async fn measure(
+    report: &mut Report,
+    comments: u32,
+    effort: Effort,
+) -> anyhow::Result<()> {
+    report.step(&format!(
+        "{} rounds of the handler and the bare pipeline",
+        effort.rounds
+    ));
     rates(report, effort).await?;
 
     report.step(&format!("{} comments inside the process", count(comments)));
@@ -40,8 +51,14 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, effort: Effort) 
     let before = resident_bytes(std::process::id())?;
     let index = PageIndex::new(EmbeddedIndex::new(PARTITIONS), MAX_AGE);
     fill(&index, &mut workload, comments, None).await?;
-    let bytes = as_f64(resident_bytes(std::process::id())?.saturating_sub(before)) / f64::from(comments);
-    report.noted("embedded_bytes_per_comment", bytes, "bytes", "at most 40 at 1,000,000 comments");
+    let bytes =
+        as_f64(resident_bytes(std::process::id())?.saturating_sub(before)) / f64::from(comments);
+    report.noted(
+        "embedded_bytes_per_comment",
+        bytes,
+        "bytes",
+        "at most 40 at 1,000,000 comments",
+    );
     drop(index);
 
     report.step(&format!("{} comments in Redis", count(comments)));
@@ -64,7 +81,8 @@ async fn rates(report: &mut Report, effort: Effort) -> anyhow::Result<()> {
         let mut ours = Duration::ZERO;
         for comments in of_handler.chunks(EVENT_RECORDS) {
             for event in events(comments)? {
-                let (handled, took) = timed(async { Ok(handler.handle(&event, deadline()).await) }).await?;
+                let (handled, took) =
+                    timed(async { Ok(handler.handle(&event, deadline()).await) }).await?;
                 expect_processed(&handled)?;
                 ours += took;
             }
@@ -74,8 +92,17 @@ async fn rates(report: &mut Report, effort: Effort) -> anyhow::Result<()> {
     });
     let rounds = rounds.await?;
     report.add("handler", rounds.rate(0, effort.a_turn), "comments/s");
-    report.add("bare pipeline of ZADD", rounds.rate(1, effort.a_turn), "comments/s");
-    report.noted("index_vs_pipeline", rounds.ratio(0, 1), "", "ratio of rates, at least 0.7");
+    report.add(
+        "bare pipeline of ZADD",
+        rounds.rate(1, effort.a_turn),
+        "comments/s",
+    );
+    report.noted(
+        "index_vs_pipeline",
+        rounds.ratio(0, 1),
+        "",
+        "ratio of rates, at least 0.7",
+    );
     Ok(())
 }
 
@@ -91,26 +118,47 @@ pub(crate) async fn fill(
     while left > 0 {
         let mut drawn = workload.take(left.min(CHUNK))?;
         if let Some(product) = product {
-            drawn.iter_mut().for_each(|comment| comment.product = product.clone());
+            drawn
+                .iter_mut()
+                .for_each(|comment| comment.product = product.clone());
         }
-        let apply =
-            async |together: &[Comment]| index.apply(&together.iter().flat_map(insertion).collect::<Vec<_>>()).await;
-        stream::iter(drawn.chunks(EVENT_RECORDS).map(Ok)).try_for_each_concurrent(CALLS_AT_ONCE, apply).await?;
+        let apply = async |together: &[Comment]| {
+            index
+                .apply(&together.iter().flat_map(insertion).collect::<Vec<_>>())
+                .await
+        };
+        stream::iter(drawn.chunks(EVENT_RECORDS).map(Ok))
+            .try_for_each_concurrent(CALLS_AT_ONCE, apply)
+            .await?;
         left -= left.min(CHUNK);
     }
-    index.finish_rebuild(&rebuild, TABLE_ID, process::now()).await?;
+    index
+        .finish_rebuild(&rebuild, TABLE_ID, process::now())
+        .await?;
     Ok(())
 }
 
-/// The time that a bare pipeline takes to add the comments to their base sets, under other keys of the same length.
-pub(crate) async fn time_to_add(redis: &mut Redis, comments: &[Comment]) -> anyhow::Result<Duration> {
+/// The time that a bare pipeline takes to add the comments to their base sets, under other keys of
+/// the same length.
+pub(crate) async fn time_to_add(
+    redis: &mut Redis,
+    comments: &[Comment],
+) -> anyhow::Result<Duration> {
     let mut took = Duration::ZERO;
     for comments in comments.chunks(EVENT_RECORDS) {
-        let members: Vec<_> = comments.iter().flat_map(|comment| base_set_members(&redis.config, comment)).collect();
+        let members: Vec<_> = comments
+            .iter()
+            .flat_map(|comment| base_set_members(&redis.config, comment))
+            .collect();
         let add = async {
             let mut pipeline = redis::pipe();
             for (key, score, member) in &members {
-                pipeline.cmd("ZADD").arg(key).arg(score).arg(member).ignore();
+                pipeline
+                    .cmd("ZADD")
+                    .arg(key)
+                    .arg(score)
+                    .arg(member)
+                    .ignore();
             }
             Ok(pipeline.exec_async(&mut redis.connection).await?)
         };
@@ -122,5 +170,8 @@ pub(crate) async fn time_to_add(redis: &mut Redis, comments: &[Comment]) -> anyh
 fn base_set_members(config: &RedisIndexConfig, comment: &Comment) -> [(String, i64, String); 2] {
     let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
     let key = |set| config.key_name(&set).replacen("pagemark", "barebare", 1);
-    comment.placement().base_sets().map(|set| (key(set), score, member.clone()))
+    comment
+        .placement()
+        .base_sets()
+        .map(|set| (key(set), score, member.clone()))
 }

@@ -1,10 +1,10 @@
 //! `repair`: audit and rebuild beside the least that their work needs, in alternating rounds.
 //!
-//! - **Audit**, without the index scan, beside a bare scan of the same table by the same client. The engine sorts the whole
-//!   table for each answer of a parallel scan, so both use one segment.
-//! - **Rebuild** beside what it needs at least: bare queries of the index `primaries`, and then a bare pipeline of the same
-//!   `ZADD`s. This table has only primary items: a rebuild calls `DescribeTable` once, and for that call the engine counts
-//!   all items, which DynamoDB does not.
+//! - **Audit**, without the index scan, beside a bare scan of the same table by the same client.
+//!   The engine sorts the whole table for each answer of a parallel scan, so both use one segment.
+//! - **Rebuild** beside what it needs at least: bare queries of the index `primaries`, and then a
+//!   bare pipeline of the same `ZADD`s. This table has only primary items: a rebuild calls
+//!   `DescribeTable` once, and for that call the engine counts all items, which DynamoDB does not.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ use crate::{
     workload::{Comments, items, primary_item},
 };
 
-/// Comments per product, like in the real reviews that the design was made for: 976 (42,943 comments of 44 products).
+/// Comments per product, like in the real reviews that the design was made for: 976 (42,943
+/// comments of 44 products).
 const COMMENTS_OF_A_PRODUCT: usize = 976;
 /// Shards read in parallel: the command's default.
 const SHARDS_AT_ONCE: u32 = 4;
@@ -36,15 +37,22 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: u32) -> 
     report.step(&format!("loading {} comments", count(comments)));
     let mut drawn = Comments::new(7)?.take(comments)?;
     for (place, comment) in drawn.iter_mut().enumerate() {
-        comment.product = ProductId::parse(&format!("shop/item-{:05}", place / COMMENTS_OF_A_PRODUCT))?;
+        comment.product =
+            ProductId::parse(&format!("shop/item-{:05}", place / COMMENTS_OF_A_PRODUCT))?;
     }
     measure_rebuild(report, &drawn, rounds).await?;
     measure_audit(report, &drawn, rounds).await
 }
 
-async fn measure_rebuild(report: &mut Report, drawn: &[Comment], rounds: u32) -> anyhow::Result<()> {
+async fn measure_rebuild(
+    report: &mut Report,
+    drawn: &[Comment],
+    rounds: u32,
+) -> anyhow::Result<()> {
     let (store, mut redis, job) = load(drawn, |comment| Ok(vec![primary_item(comment)?])).await?;
-    report.step(&format!("{rounds} rounds of rebuild, bare queries and pipeline"));
+    report.step(&format!(
+        "{rounds} rounds of rebuild, bare queries and pipeline"
+    ));
     let rounds = Rounds::run(rounds, async || {
         let ours = rebuild(&job, drawn).await?;
         let ((), reading) = timed(bare_queries(&store.table)).await?;
@@ -53,8 +61,17 @@ async fn measure_rebuild(report: &mut Report, drawn: &[Comment], rounds: u32) ->
     let (rounds, comments) = (rounds.await?, u32::try_from(drawn.len())?);
     store.stop().await;
     report.add("rebuild", rounds.rate(0, comments), "comments/s");
-    report.add("bare queries and pipeline", rounds.rate(1, comments), "comments/s");
-    report.noted("rebuild_vs_bare", rounds.ratio(0, 1), "", "ratio of rates, at least 0.75");
+    report.add(
+        "bare queries and pipeline",
+        rounds.rate(1, comments),
+        "comments/s",
+    );
+    report.noted(
+        "rebuild_vs_bare",
+        rounds.ratio(0, 1),
+        "",
+        "ratio of rates, at least 0.75",
+    );
     Ok(())
 }
 
@@ -62,18 +79,31 @@ async fn measure_audit(report: &mut Report, drawn: &[Comment], rounds: u32) -> a
     let (store, _redis, job) = load(drawn, items).await?;
     rebuild(&job, drawn).await?;
     report.step(&format!("{rounds} rounds of audit and bare scan"));
-    let options = AuditOptions { segments: 1, at_once: 1, no_index_scan: true, ..AuditOptions::default() };
+    let options = AuditOptions {
+        segments: 1,
+        at_once: 1,
+        no_index_scan: true,
+        ..AuditOptions::default()
+    };
     let rounds = Rounds::run(rounds, async || {
         let (audited, ours) = timed(async { Ok(job.audit(options).await) }).await?;
         let ((), bare) = timed(bare_scan(&store.table)).await?;
-        ensure!(audited.exit_code() == 0 && audited.checked == drawn.len() as u64, "{audited}");
+        ensure!(
+            audited.exit_code() == 0 && audited.checked == drawn.len() as u64,
+            "{audited}"
+        );
         Ok([ours, bare])
     });
     let (rounds, comments) = (rounds.await?, u32::try_from(drawn.len())?);
     store.stop().await;
     report.add("audit", rounds.rate(0, comments), "comments/s");
     report.add("bare scan", rounds.rate(1, comments), "comments/s");
-    report.noted("audit_vs_scan", rounds.ratio(0, 1), "", "ratio of rates, at least 0.75");
+    report.noted(
+        "audit_vs_scan",
+        rounds.ratio(0, 1),
+        "",
+        "ratio of rates, at least 0.75",
+    );
     Ok(())
 }
 
@@ -84,19 +114,38 @@ async fn load(
     let store = Store::start().await?;
     create_table(&store.table).await?;
     let (table, mut load) = (store.table.name().to_owned(), Load::into(store).await?);
-    for item in comments.iter().map(items).collect::<anyhow::Result<Vec<_>>>()?.iter().flatten() {
+    for item in comments
+        .iter()
+        .map(items)
+        .collect::<anyhow::Result<Vec<_>>>()?
+        .iter()
+        .flatten()
+    {
         load.push(&table, item).await?;
     }
     let (store, redis) = (load.finish().await?, Redis::start().await?);
     let (settle, overlap) = (Duration::ZERO, Duration::from_secs(600));
-    let settings = JobSettings { apply: true, settle, overlap, ..JobSettings::default() };
-    let job = Job::new(store.table.clone(), redis.index.clone(), settings, Stop::default());
+    let settings = JobSettings {
+        apply: true,
+        settle,
+        overlap,
+        ..JobSettings::default()
+    };
+    let job = Job::new(
+        store.table.clone(),
+        redis.index.clone(),
+        settings,
+        Stop::default(),
+    );
     Ok((store, redis, job))
 }
 
 async fn rebuild(job: &Job, drawn: &[Comment]) -> anyhow::Result<Duration> {
     let (rebuilt, took) = timed(async { Ok(job.rebuild(SHARDS_AT_ONCE).await) }).await?;
-    ensure!(rebuilt.exit_code() == 0 && rebuilt.checked == drawn.len() as u64, "{rebuilt}");
+    ensure!(
+        rebuilt.exit_code() == 0 && rebuilt.checked == drawn.len() as u64,
+        "{rebuilt}"
+    );
     Ok(took)
 }
 
@@ -104,20 +153,33 @@ async fn bare_queries(table: &Table) -> anyhow::Result<()> {
     let read = async |shard| {
         let mut position = None;
         loop {
-            position = table.primaries_part(shard, position, READ_LIMIT).await?.next;
+            position = table
+                .primaries_part(shard, position, READ_LIMIT)
+                .await?
+                .next;
             if position.is_none() {
                 return Ok(());
             }
         }
     };
-    stream::iter((0..PRIMARIES_SHARDS).map(Ok)).try_for_each_concurrent(SHARDS_AT_ONCE as usize, read).await
+    stream::iter((0..PRIMARIES_SHARDS).map(Ok))
+        .try_for_each_concurrent(SHARDS_AT_ONCE as usize, read)
+        .await
 }
 
 async fn bare_scan(table: &Table) -> anyhow::Result<()> {
     let mut start = None;
     loop {
-        let scan = table.client().scan().table_name(table.name()).limit(SCAN_LIMIT);
-        start = scan.set_exclusive_start_key(start).send().await?.last_evaluated_key;
+        let scan = table
+            .client()
+            .scan()
+            .table_name(table.name())
+            .limit(SCAN_LIMIT);
+        start = scan
+            .set_exclusive_start_key(start)
+            .send()
+            .await?
+            .last_evaluated_key;
         if start.is_none() {
             return Ok(());
         }

@@ -19,8 +19,19 @@ pub(crate) struct Figure {
 
 impl Figure {
     pub(super) fn new(name: String, value: Spread, unit: &str, note: &str) -> Self {
-        let Spread { median, lowest, highest } = value;
-        Self { name, value: median, unit: unit.to_owned(), lowest, highest, note: note.to_owned() }
+        let Spread {
+            median,
+            lowest,
+            highest,
+        } = value;
+        Self {
+            name,
+            value: median,
+            unit: unit.to_owned(),
+            lowest,
+            highest,
+            note: note.to_owned(),
+        }
     }
 
     /// The same figure of several runs. One run keeps the spread of its rounds.
@@ -28,7 +39,12 @@ impl Figure {
         let values: Vec<f64> = runs.iter().map(|figure| figure.value).collect();
         match runs {
             [one] => (*one).clone(),
-            [.., last] => Self::new(last.name.clone(), Spread::of(&values), &last.unit, &last.note),
+            [.., last] => Self::new(
+                last.name.clone(),
+                Spread::of(&values),
+                &last.unit,
+                &last.note,
+            ),
             [] => Self::new(String::new(), f64::NAN.into(), "", ""),
         }
     }
@@ -46,17 +62,31 @@ impl Figure {
 
     fn range(&self) -> String {
         let (lowest, highest) = (text(self.lowest), text(self.highest));
-        if lowest == highest { String::new() } else { format!("{lowest} to {highest}") }
+        if lowest == highest {
+            String::new()
+        } else {
+            format!("{lowest} to {highest}")
+        }
     }
 
     pub(super) fn cells(&self) -> String {
-        let Self { name, value, unit, note, .. } = self;
-        format!("{name} | {} | {unit} | {} | {note}", text(*value), self.range())
+        let Self {
+            name,
+            value,
+            unit,
+            note,
+            ..
+        } = self;
+        format!(
+            "{name} | {} | {unit} | {} | {note}",
+            text(*value),
+            self.range()
+        )
     }
 }
 
-/// A number with three significant digits. Whole numbers and large ones keep all digits and get thousands separators:
-/// "0.0473", "12.5", "1,250".
+/// A number with three significant digits. Whole numbers and large ones keep all digits and get
+/// thousands separators: "0.0473", "12.5", "1,250".
 pub(crate) fn text(value: f64) -> String {
     if !value.is_finite() {
         return "-".to_owned();
@@ -65,9 +95,16 @@ pub(crate) fn text(value: f64) -> String {
         return separated(&format!("{value:.0}"));
     }
     let scientific = format!("{value:.2e}");
-    let power: i32 = scientific.split_once('e').and_then(|(_, power)| power.parse().ok()).unwrap_or(0);
+    let power: i32 = scientific
+        .split_once('e')
+        .and_then(|(_, power)| power.parse().ok())
+        .unwrap_or(0);
     let decimals = usize::try_from(2 - power).unwrap_or(0);
-    if decimals > DECIMALS_MAX { scientific } else { separated(&format!("{value:.decimals$}")) }
+    if decimals > DECIMALS_MAX {
+        scientific
+    } else {
+        separated(&format!("{value:.decimals$}"))
+    }
 }
 
 pub(crate) fn count(value: impl Into<u64>) -> String {
@@ -76,8 +113,12 @@ pub(crate) fn count(value: impl Into<u64>) -> String {
 
 /// Inserts a comma after each three digits before the point.
 fn separated(number: &str) -> String {
-    let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
-    let (whole, fraction) = digits.find('.').map_or((digits, ""), |point| digits.split_at(point));
+    let (sign, digits) = number
+        .strip_prefix('-')
+        .map_or(("", number), |digits| ("-", digits));
+    let (whole, fraction) = digits
+        .find('.')
+        .map_or((digits, ""), |point| digits.split_at(point));
     let mut text = sign.to_owned();
     for (place, digit) in whole.chars().enumerate() {
         if place > 0 && (whole.len() - place).is_multiple_of(3) {
@@ -95,7 +136,10 @@ mod tests {
     #[test]
     fn a_figure_of_several_runs_is_their_median_in_a_unit_for_people() {
         let run = |us: f64| Figure::new("p50".to_owned(), us.into(), "us", "");
-        assert_eq!(Figure::over_runs(&[&run(5_180.0), &run(900.0), &run(2e6)]).value_and_unit(), "5.18 ms");
+        assert_eq!(
+            Figure::over_runs(&[&run(5_180.0), &run(900.0), &run(2e6)]).value_and_unit(),
+            "5.18 ms"
+        );
     }
 
     #[test]

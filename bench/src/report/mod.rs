@@ -1,5 +1,6 @@
-//! The report: figures, each with its unit, spread and note. They are printed as they arrive and merged into
-//! `report.json`. A Markdown table and plots are made from one report, published figures from several.
+//! The report: figures, each with its unit, spread and note. They are printed as they arrive and
+//! merged into `report.json`. A Markdown table and plots are made from one report, published
+//! figures from several.
 //!
 //! A new run of a measurement replaces all figures of its earlier run.
 
@@ -62,8 +63,18 @@ impl Report {
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let file = folder.join(JSON);
-        let results = if file.exists() { read(&file)? } else { Results::default() };
-        Ok(Self { folder, results, name: String::new(), began: Instant::now(), section: Section::default() })
+        let results = if file.exists() {
+            read(&file)?
+        } else {
+            Results::default()
+        };
+        Ok(Self {
+            folder,
+            results,
+            name: String::new(),
+            began: Instant::now(),
+            section: Section::default(),
+        })
     }
 
     pub(crate) fn begin(&mut self, measurement: &str, is_quick: bool) {
@@ -71,7 +82,10 @@ impl Report {
         measurement.clone_into(&mut self.name);
         self.began = Instant::now();
         self.results.machine = this_machine();
-        self.section = Section { run: this_run(is_quick), ..Section::default() };
+        self.section = Section {
+            run: this_run(is_quick),
+            ..Section::default()
+        };
     }
 
     pub(crate) fn end(&mut self, failure: Option<String>) -> anyhow::Result<()> {
@@ -85,16 +99,26 @@ impl Report {
     }
 
     pub(crate) fn step(&self, what: &str) {
-        eprintln!("{}, {:.1} s: {what}", self.name, self.began.elapsed().as_secs_f64());
+        eprintln!(
+            "{}, {:.1} s: {what}",
+            self.name,
+            self.began.elapsed().as_secs_f64()
+        );
     }
 
     pub(crate) fn add(&mut self, name: impl Into<String>, value: impl Into<Spread>, unit: &str) {
         self.noted(name, value, unit, "");
     }
 
-    /// Prints and keeps a figure. A note says a limit, or what the figure depends on. A value that was not measured, such
-    /// as a 99th percentile of few calls, is left out.
-    pub(crate) fn noted(&mut self, name: impl Into<String>, value: impl Into<Spread>, unit: &str, note: &str) {
+    /// Prints and keeps a figure. A note says a limit, or what the figure depends on. A value that
+    /// was not measured, such as a 99th percentile of few calls, is left out.
+    pub(crate) fn noted(
+        &mut self,
+        name: impl Into<String>,
+        value: impl Into<Spread>,
+        unit: &str,
+        note: &str,
+    ) {
         let value = value.into();
         if value.median.is_finite() {
             let figure = Figure::new(name.into(), value, unit, note);
@@ -118,27 +142,52 @@ impl Report {
 
 /// Keeps the reports of several runs, and writes their figures into the documents and the plots.
 pub(crate) fn publish(files: &[PathBuf]) -> anyhow::Result<()> {
-    let runs = files.iter().map(|file| read(file)).collect::<anyhow::Result<_>>()?;
+    let runs = files
+        .iter()
+        .map(|file| read(file))
+        .collect::<anyhow::Result<_>>()?;
     let now = process::now().to_string();
     Published::new(runs).publish(now.split('T').next().unwrap_or_default())
 }
 
 fn read(path: &Path) -> anyhow::Result<Results> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let how = || format!("{} is broken, or of another version of bench: delete it", path.display());
+    let how = || {
+        format!(
+            "{} is broken, or of another version of bench: delete it",
+            path.display()
+        )
+    };
     serde_json::from_slice(&bytes).with_context(how)
 }
 
 /// The run and its machine, and a table of all figures.
-fn markdown(Results { machine, measurements }: &Results) -> anyhow::Result<String> {
+fn markdown(
+    Results {
+        machine,
+        measurements,
+    }: &Results,
+) -> anyhow::Result<String> {
     let mut text = format!("{machine}\n\n");
     for (name, section) in measurements {
-        let failure = section.failure.as_ref().map_or(String::new(), |failure| format!(", FAILED: {failure}"));
-        writeln!(text, "- {name}: {}, {:.0} s{failure}", section.run, section.took_s)?;
+        let failure = section
+            .failure
+            .as_ref()
+            .map_or(String::new(), |failure| format!(", FAILED: {failure}"));
+        writeln!(
+            text,
+            "- {name}: {}, {:.0} s{failure}",
+            section.run, section.took_s
+        )?;
     }
-    writeln!(text, "\n| measurement | figure | value | unit | lowest to highest | note |")?;
+    writeln!(
+        text,
+        "\n| measurement | figure | value | unit | lowest to highest | note |"
+    )?;
     writeln!(text, "| --- | --- | ---: | --- | --- | --- |")?;
-    for (name, figure) in measurements.iter().flat_map(|(name, of)| of.figures.iter().map(move |figure| (name, figure)))
+    for (name, figure) in measurements
+        .iter()
+        .flat_map(|(name, of)| of.figures.iter().map(move |figure| (name, figure)))
     {
         writeln!(text, "| {name} | {} |", figure.cells())?;
     }

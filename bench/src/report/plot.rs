@@ -44,8 +44,13 @@ const COLOURS: [(&str, RGBColor); 7] = [
     ("SQLite", RGBColor(100, 100, 100)),
 ];
 /// Of lines that are no design, in their order.
-const OTHER_COLOURS: [RGBColor; LINES_MAX] =
-    [RGBColor(0, 120, 140), RGBColor(150, 80, 20), RGBColor(170, 0, 120), RGBColor(95, 105, 0), RGBColor(70, 80, 95)];
+const OTHER_COLOURS: [RGBColor; LINES_MAX] = [
+    RGBColor(0, 120, 140),
+    RGBColor(150, 80, 20),
+    RGBColor(170, 0, 120),
+    RGBColor(95, 105, 0),
+    RGBColor(70, 80, 95),
+];
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Plot {
@@ -66,9 +71,17 @@ pub(crate) struct Series {
 
 impl Series {
     /// A line through points of x and y, ordered by x. A point that is no number is left out.
-    pub(crate) fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        let points = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite());
-        Self { name: name.into(), points: points.collect() }
+    pub(crate) fn new(
+        name: impl Into<String>,
+        points: impl IntoIterator<Item = (f64, f64)>,
+    ) -> Self {
+        let points = points
+            .into_iter()
+            .filter(|(x, y)| x.is_finite() && y.is_finite());
+        Self {
+            name: name.into(),
+            points: points.collect(),
+        }
     }
 
     fn is_ours(&self) -> bool {
@@ -76,8 +89,14 @@ impl Series {
     }
 
     fn colour(&self, place: usize) -> RGBAColor {
-        let of_design = COLOURS.iter().find(|(design, _)| self.name.contains(design)).map(|(_, colour)| colour);
-        of_design.or(OTHER_COLOURS.get(place)).unwrap_or(&BLACK).to_rgba()
+        let of_design = COLOURS
+            .iter()
+            .find(|(design, _)| self.name.contains(design))
+            .map(|(_, colour)| colour);
+        of_design
+            .or(OTHER_COLOURS.get(place))
+            .unwrap_or(&BLACK)
+            .to_rgba()
     }
 }
 
@@ -89,7 +108,9 @@ struct Axis {
 
 impl Axis {
     fn of(values: impl Iterator<Item = f64>) -> Self {
-        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
+        let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
         let is_logarithmic = low > 0.0 && high > 10.0 * low;
         let (first, last, step) = if is_logarithmic {
             (low.log10().floor(), high.log10().ceil(), 1.0)
@@ -97,16 +118,34 @@ impl Axis {
             let high = if high > 0.0 { high } else { 1.0 };
             let power = 10_f64.powf((high / TICKS).log10().floor());
             let steps = [1.0, 2.0, 5.0, 10.0].map(|step| step * power);
-            let step = steps.into_iter().find(|step| high <= step * TICKS).unwrap_or(high);
+            let step = steps
+                .into_iter()
+                .find(|step| high <= step * TICKS)
+                .unwrap_or(high);
             (0.0, step * (high / step).ceil(), step)
         };
-        let ticks = (0_u8..).map(|number| first + step * f64::from(number)).take_while(|tick| *tick <= last);
-        let value = |tick: f64| if is_logarithmic { 10_f64.powf(tick) } else { tick };
-        Self { is_logarithmic, ticks: ticks.map(value).collect() }
+        let ticks = (0_u8..)
+            .map(|number| first + step * f64::from(number))
+            .take_while(|tick| *tick <= last);
+        let value = |tick: f64| {
+            if is_logarithmic {
+                10_f64.powf(tick)
+            } else {
+                tick
+            }
+        };
+        Self {
+            is_logarithmic,
+            ticks: ticks.map(value).collect(),
+        }
     }
 
     fn place(&self, value: f64) -> f64 {
-        if self.is_logarithmic { value.log10() } else { value }
+        if self.is_logarithmic {
+            value.log10()
+        } else {
+            value
+        }
     }
 }
 
@@ -125,7 +164,11 @@ impl Ranged for Axis {
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        if hint.weight().allow_light_points() { Vec::new() } else { self.ticks.clone() }
+        if hint.weight().allow_light_points() {
+            Vec::new()
+        } else {
+            self.ticks.clone()
+        }
     }
 }
 
@@ -137,13 +180,23 @@ impl ValueFormatter<f64> for Axis {
 
 impl Plot {
     pub(crate) fn new(name: &str, axes: [&str; 2], series: Vec<Series>) -> Self {
-        Self { name: name.to_owned(), axes: axes.map(str::to_owned), series, marks: Vec::new() }
+        Self {
+            name: name.to_owned(),
+            axes: axes.map(str::to_owned),
+            series,
+            marks: Vec::new(),
+        }
     }
 
     pub(crate) fn svg(&self) -> anyhow::Result<String> {
-        ensure!(self.series.len() <= LINES_MAX, "{} has more than {LINES_MAX} lines", self.name);
+        ensure!(
+            self.series.len() <= LINES_MAX,
+            "{} has more than {LINES_MAX} lines",
+            self.name
+        );
         let mut svg = String::new();
-        self.draw(&mut svg).map_err(|error| anyhow!("{} cannot be drawn: {error}", self.name))?;
+        self.draw(&mut svg)
+            .map_err(|error| anyhow!("{} cannot be drawn: {error}", self.name))?;
         Ok(svg)
     }
 
@@ -151,7 +204,10 @@ impl Plot {
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
         let points = || self.series.iter().flat_map(|series| &series.points);
-        let (x, y) = (Axis::of(points().map(|point| point.0)), Axis::of(points().map(|point| point.1)));
+        let (x, y) = (
+            Axis::of(points().map(|point| point.0)),
+            Axis::of(points().map(|point| point.1)),
+        );
         let mut chart = ChartBuilder::on(&area)
             .margin(MARGIN)
             .margin_right(RIGHT)
@@ -159,29 +215,49 @@ impl Plot {
             .y_label_area_size(LEFT)
             .build_cartesian_2d(x, y)?;
         let [x, y] = &self.axes;
-        chart.configure_mesh().x_desc(x).y_desc(y).label_style(FONT).axis_desc_style(FONT).draw()?;
+        chart
+            .configure_mesh()
+            .x_desc(x)
+            .y_desc(y)
+            .label_style(FONT)
+            .axis_desc_style(FONT)
+            .draw()?;
         let mut names = Vec::new();
         // Pagemark is drawn last, above the others.
-        let (ours, others): (Vec<_>, Vec<_>) = self.series.iter().partition(|series| series.is_ours());
+        let (ours, others): (Vec<_>, Vec<_>) =
+            self.series.iter().partition(|series| series.is_ours());
         for (place, series) in others.into_iter().chain(ours).enumerate() {
             let colour = series.colour(place);
             let width = if series.is_ours() { OUR_WIDTH } else { WIDTH };
             chart.draw_series(
-                LineSeries::new(series.points.iter().copied(), colour.stroke_width(width)).point_size(POINT),
+                LineSeries::new(series.points.iter().copied(), colour.stroke_width(width))
+                    .point_size(POINT),
             )?;
             let end = series.points.last().map(|end| chart.backend_coord(end));
             names.extend(end.map(|(_, y)| (y, series, colour)));
         }
         for (x, y) in &self.marks {
             let (across, down) = chart.backend_coord(&(*x, *y));
-            area.draw(&Circle::new((across, down), MARK, BLACK.stroke_width(WIDTH)))?;
-            area.draw(&Text::new(text(*x), (across - GAP, down + 2 * GAP), FONT.into_font()))?;
+            area.draw(&Circle::new(
+                (across, down),
+                MARK,
+                BLACK.stroke_width(WIDTH),
+            ))?;
+            area.draw(&Text::new(
+                text(*x),
+                (across - GAP, down + 2 * GAP),
+                FONT.into_font(),
+            ))?;
         }
         names.sort_by_key(|(y, _, _)| *y);
         let (right, mut free) = (i32::try_from(SIZE.0)? - RIGHT, 0);
         for (y, series, colour) in names {
             free = free.max(y - NAME_HEIGHT / 2);
-            area.draw(&Text::new(series.name.as_str(), (right + GAP, free), FONT.into_font().color(&colour)))?;
+            area.draw(&Text::new(
+                series.name.as_str(),
+                (right + GAP, free),
+                FONT.into_font().color(&colour),
+            ))?;
             free += NAME_HEIGHT;
         }
         area.present()?;
@@ -195,26 +271,52 @@ mod tests {
 
     fn plot(points: &[(f64, f64)]) -> Plot {
         let series = vec![Series::new("walk by <cursor>", points.iter().copied())];
-        Plot { marks: vec![(321.0, 806.0)], ..Plot::new("depth", ["page number", "latency p50, us"], series) }
+        Plot {
+            marks: vec![(321.0, 806.0)],
+            ..Plot::new("depth", ["page number", "latency p50, us"], series)
+        }
     }
 
     #[test]
     fn a_plot_shows_axes_points_and_the_name_of_each_line() {
-        let svg = plot(&[(1.0, 800.0), (1_000.0, 812.0), (50_000.0, f64::NAN)]).svg().unwrap();
+        let svg = plot(&[(1.0, 800.0), (1_000.0, 812.0), (50_000.0, f64::NAN)])
+            .svg()
+            .unwrap();
         let document = roxmltree::Document::parse(&svg).unwrap();
-        let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).map(str::trim).collect();
-        for text in ["page number", "latency p50, us", "walk by <cursor>", "1,000", "321"] {
+        let texts: Vec<&str> = document
+            .descendants()
+            .filter_map(|node| node.text())
+            .map(str::trim)
+            .collect();
+        for text in [
+            "page number",
+            "latency p50, us",
+            "walk by <cursor>",
+            "1,000",
+            "321",
+        ] {
             assert!(texts.contains(&text), "{text} is missing: {texts:?}");
         }
-        let circles = document.descendants().filter(|node| node.has_tag_name("circle"));
+        let circles = document
+            .descendants()
+            .filter(|node| node.has_tag_name("circle"));
         assert_eq!(circles.count(), 2 + 1, "two points and a mark");
-        assert!(plot(&[]).svg().unwrap().contains("page number"), "no point at all");
+        assert!(
+            plot(&[]).svg().unwrap().contains("page number"),
+            "no point at all"
+        );
     }
 
     #[test]
     fn values_of_one_order_begin_with_zero_and_others_are_spaced_by_powers_of_ten() {
         let axis = |values: &[f64]| Axis::of(values.iter().copied());
-        let texts = |axis: &Axis| axis.ticks.iter().map(|tick| text(*tick)).collect::<Vec<_>>().join(" ");
+        let texts = |axis: &Axis| {
+            axis.ticks
+                .iter()
+                .map(|tick| text(*tick))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         assert_eq!(texts(&axis(&[0.0, 4.0])), "0 1 2 3 4");
         assert_eq!(texts(&axis(&[4.4, 6.5])), "0 1 2 3 4 5 6 7");
         assert_eq!(texts(&axis(&[2.0, 3_000.0])), "1 10 100 1,000 10,000");

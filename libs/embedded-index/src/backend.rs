@@ -1,4 +1,5 @@
-//! The operations of the index. Each holds the lock of one partition at a time, and never while it waits.
+//! The operations of the index. Each holds the lock of one partition at a time, and never while it
+//! waits.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,8 +16,9 @@ use model::{
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
-    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition, IndexScanPosition, Marker, Markers,
-    Position, PositionQuery, RankedQuery, RawRanked, Reads, Rebuild, Rebuilds, ServerIdentity, owner,
+    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition,
+    IndexScanPosition, Marker, Markers, Position, PositionQuery, RankedQuery, RawRanked, Reads,
+    Rebuild, Rebuilds, ServerIdentity, owner,
 };
 use process::{Store, StoreError};
 
@@ -36,12 +38,20 @@ pub struct EmbeddedIndex {
 impl EmbeddedIndex {
     /// An empty index, which is not ready.
     pub fn new(partitions: u16) -> Self {
-        Self::of(IndexPartition::all(partitions).map(|_| Partition::default()).collect())
+        Self::of(
+            IndexPartition::all(partitions)
+                .map(|_| Partition::default())
+                .collect(),
+        )
     }
 
     pub(crate) fn of(partitions: Vec<Partition>) -> Self {
         let partitions = partitions.into_iter().map(RwLock::new).collect();
-        Self { identity: ServerIdentity(process::new_ulid()), partitions, edits: Arc::default() }
+        Self {
+            identity: ServerIdentity(process::new_ulid()),
+            partitions,
+            edits: Arc::default(),
+        }
     }
 
     /// A copy, as a server has that was restored or that takes over.
@@ -49,11 +59,14 @@ impl EmbeddedIndex {
     /// # Errors
     /// A panic ended an edit of the index.
     pub fn copy(&self) -> Result<Self, StoreError> {
-        let partitions = self.all().map(|partition| Ok(self.read(partition)?.clone()));
+        let partitions = self
+            .all()
+            .map(|partition| Ok(self.read(partition)?.clone()));
         Ok(Self::of(partitions.collect::<Result<_, StoreError>>()?))
     }
 
-    /// How many edits were applied in this process, as a hint whether a snapshot would hold something new.
+    /// How many edits were applied in this process, as a hint whether a snapshot would hold
+    /// something new.
     pub fn edits(&self) -> u64 {
         self.edits.load(Ordering::Relaxed)
     }
@@ -67,15 +80,28 @@ impl EmbeddedIndex {
     }
 
     fn lock(&self, partition: IndexPartition) -> Result<&RwLock<Partition>, StoreError> {
-        let unknown = || StoreError::refused(Store::PageIndex, format!("it has no partition {}", partition.number()));
-        self.partitions.get(usize::from(partition.number())).ok_or_else(unknown)
+        let unknown = || {
+            StoreError::refused(
+                Store::PageIndex,
+                format!("it has no partition {}", partition.number()),
+            )
+        };
+        self.partitions
+            .get(usize::from(partition.number()))
+            .ok_or_else(unknown)
     }
 
-    pub(crate) fn read(&self, partition: IndexPartition) -> Result<RwLockReadGuard<'_, Partition>, StoreError> {
+    pub(crate) fn read(
+        &self,
+        partition: IndexPartition,
+    ) -> Result<RwLockReadGuard<'_, Partition>, StoreError> {
         self.lock(partition)?.read().map_err(|_| poisoned())
     }
 
-    fn write(&self, partition: IndexPartition) -> Result<RwLockWriteGuard<'_, Partition>, StoreError> {
+    fn write(
+        &self,
+        partition: IndexPartition,
+    ) -> Result<RwLockWriteGuard<'_, Partition>, StoreError> {
         self.lock(partition)?.write().map_err(|_| poisoned())
     }
 
@@ -88,13 +114,19 @@ impl EmbeddedIndex {
         let partition = self.read(self.partition_of(product))?;
         let empty = Product::default();
         let product = partition.products.get(product).unwrap_or(&empty);
-        Ok((partition.marker.clone(), answer(product, &partition.languages)))
+        Ok((
+            partition.marker.clone(),
+            answer(product, &partition.languages),
+        ))
     }
 }
 
 /// A thread stopped in the middle of an edit. What it left is unknown, so nobody may read it.
 fn poisoned() -> StoreError {
-    StoreError::unavailable(Store::PageIndex, "an edit of this partition ended in a panic; start the program again")
+    StoreError::unavailable(
+        Store::PageIndex,
+        "an edit of this partition ended in a panic; start the program again",
+    )
 }
 
 impl Backend for EmbeddedIndex {
@@ -109,19 +141,33 @@ impl Backend for EmbeddedIndex {
 
 #[async_trait]
 impl Reads for EmbeddedIndex {
-    async fn ranked(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
-        let ranked =
-            |query: &RankedQuery<'_>| self.answer(query.product, |product, languages| product.ranked(query, languages));
+    async fn ranked(
+        &self,
+        queries: &[RankedQuery<'_>],
+    ) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
+        let ranked = |query: &RankedQuery<'_>| {
+            self.answer(query.product, |product, languages| {
+                product.ranked(query, languages)
+            })
+        };
         queries.iter().map(ranked).collect()
     }
 
     async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
-        self.answer(query.product, |product, languages| product.position(query, languages))
+        self.answer(query.product, |product, languages| {
+            product.position(query, languages)
+        })
     }
 
-    async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError> {
+    async fn products(
+        &self,
+        partition: IndexPartition,
+    ) -> Result<(Marker, Vec<ProductId>), StoreError> {
         let partition = self.read(partition)?;
-        Ok((partition.marker.clone(), partition.products.keys().cloned().collect()))
+        Ok((
+            partition.marker.clone(),
+            partition.products.keys().cloned().collect(),
+        ))
     }
 }
 
@@ -145,8 +191,15 @@ impl Rebuilds for EmbeddedIndex {
         Ok(())
     }
 
-    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError> {
-        let rebuild = Rebuild { token: process::new_ulid(), servers: self.identity.clone(), partitions };
+    async fn begin_rebuild_of(
+        &self,
+        partitions: BTreeSet<IndexPartition>,
+    ) -> Result<Rebuild, StoreError> {
+        let rebuild = Rebuild {
+            token: process::new_ulid(),
+            servers: self.identity.clone(),
+            partitions,
+        };
         for partition in &rebuild.partitions {
             self.write(*partition)?.begin_rebuild(&rebuild.token);
         }
@@ -161,11 +214,22 @@ impl Rebuilds for EmbeddedIndex {
         Ok(are_mine)
     }
 
-    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
+    async fn finish_rebuild(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Timestamp,
+    ) -> Result<(), StoreError> {
         let owner = owner(table_id, self.partition_count());
         for partition in &rebuild.partitions {
-            if !self.write(*partition)?.finish_rebuild(&rebuild.token, &owner, watermark) {
-                return Err(StoreError::unavailable(Store::PageIndex, "another rebuild has begun"));
+            if !self
+                .write(*partition)?
+                .finish_rebuild(&rebuild.token, &owner, watermark)
+            {
+                return Err(StoreError::unavailable(
+                    Store::PageIndex,
+                    "another rebuild has begun",
+                ));
             }
         }
         Ok(())
@@ -175,16 +239,24 @@ impl Rebuilds for EmbeddedIndex {
 #[async_trait]
 impl Markers for EmbeddedIndex {
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError> {
-        partitions.iter().map(|partition| Ok(self.read(*partition)?.marker.clone())).collect()
+        partitions
+            .iter()
+            .map(|partition| Ok(self.read(*partition)?.marker.clone()))
+            .collect()
     }
 
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
         Ok(self.identity.clone())
     }
 
-    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
+    async fn advance_step(
+        &self,
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<bool>, StoreError> {
         let from = advance.from.iter();
-        from.map(|(partition, from)| Ok(self.write(*partition)?.advance_step(advance, *from, to))).collect()
+        from.map(|(partition, from)| Ok(self.write(*partition)?.advance_step(advance, *from, to)))
+            .collect()
     }
 
     async fn leave_token(
@@ -194,29 +266,47 @@ impl Markers for EmbeddedIndex {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<bool>, StoreError> {
-        read.iter().map(|(partition, read)| Ok(self.write(*partition)?.leave_token(owner, read, token, time))).collect()
+        read.iter()
+            .map(|(partition, read)| {
+                Ok(self
+                    .write(*partition)?
+                    .leave_token(owner, read, token, time))
+            })
+            .collect()
     }
 }
 
 #[async_trait]
 impl Contents for EmbeddedIndex {
-    async fn names(&self, products: &BTreeSet<&ProductId>) -> Result<BTreeMap<ProductId, Names>, StoreError> {
+    async fn names(
+        &self,
+        products: &BTreeSet<&ProductId>,
+    ) -> Result<BTreeMap<ProductId, Names>, StoreError> {
         let names = products.iter().map(|id| {
             let partition = self.read(self.partition_of(id))?;
-            let names = partition.products.get(*id).map_or_else(Names::default, |product| Names {
-                is_named: true,
-                languages: product.languages(&partition.languages).cloned().collect(),
-                ..Names::default()
-            });
+            let names = partition
+                .products
+                .get(*id)
+                .map_or_else(Names::default, |product| Names {
+                    is_named: true,
+                    languages: product.languages(&partition.languages).cloned().collect(),
+                    ..Names::default()
+                });
             Ok(((*id).clone(), names))
         });
         names.collect()
     }
 
-    async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
+    async fn scores(
+        &self,
+        asked: &[(&BaseSet, Vec<&str>)],
+    ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
         let scores = asked.iter().map(|(set, members)| {
             let partition = self.read(self.partition_of(&set.product))?;
-            let (product, codes) = (partition.products.get(&set.product), partition.languages.codes_in(set));
+            let (product, codes) = (
+                partition.products.get(&set.product),
+                partition.languages.codes_in(set),
+            );
             let score = |member: &&str| {
                 let (cd, code) = product?.entry(&CommentId::parse(member).ok()?)?;
                 codes.contains(code).then(|| score_of(&cd))
@@ -227,23 +317,35 @@ impl Contents for EmbeddedIndex {
     }
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
-        sets.iter().map(|set| Ok(self.read(self.partition_of(&set.product))?.size(set))).collect()
+        sets.iter()
+            .map(|set| Ok(self.read(self.partition_of(&set.product))?.size(set)))
+            .collect()
     }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
-        Ok(IndexScanPosition { servers: self.identity.clone(), ..IndexScanPosition::default() })
+        Ok(IndexScanPosition {
+            servers: self.identity.clone(),
+            ..IndexScanPosition::default()
+        })
     }
 
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError> {
         Ok(position.servers == self.identity)
     }
 
-    /// Returns the members of the sets of any language, which hold all comments of a product: the other sets follow from
-    /// the same entries. The position's cursor is the product that was read last, its key cursor the next comment of the
-    /// following one.
-    async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError> {
-        let Some(number) = u16::try_from(position.part).ok() else { return Ok(None) };
-        let Some(partition) = IndexPartition::numbered(number, self.partition_count()) else { return Ok(None) };
+    /// Returns the members of the sets of any language, which hold all comments of a product: the
+    /// other sets follow from the same entries. The position's cursor is the product that was read
+    /// last, its key cursor the next comment of the following one.
+    async fn next_index_part(
+        &self,
+        position: &mut IndexScanPosition,
+    ) -> Result<Option<IndexPart>, StoreError> {
+        let Some(number) = u16::try_from(position.part).ok() else {
+            return Ok(None);
+        };
+        let Some(partition) = IndexPartition::numbered(number, self.partition_count()) else {
+            return Ok(None);
+        };
         let partition = self.read(partition)?;
         let after = ProductId::parse_stored(&position.cursor).ok();
         let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
@@ -255,9 +357,17 @@ impl Contents for EmbeddedIndex {
         let mut comments = product.comments_from(from.as_ref());
         let mut sets: BTreeMap<BaseSet, Vec<(String, f64)>> = BTreeMap::new();
         for (cd, code) in comments.by_ref().take(SCAN_STEP) {
-            let Some((_, rating)) = partition.languages.meaning(code) else { continue };
-            let set = BaseSet { product: id.clone(), language: None, rating };
-            sets.entry(set).or_default().push((cd.id.to_string(), score_of(&cd)));
+            let Some((_, rating)) = partition.languages.meaning(code) else {
+                continue;
+            };
+            let set = BaseSet {
+                product: id.clone(),
+                language: None,
+                rating,
+            };
+            sets.entry(set)
+                .or_default()
+                .push((cd.id.to_string(), score_of(&cd)));
         }
         match comments.next() {
             Some((next, _)) => position.key_cursor = next.to_string(),
@@ -267,7 +377,10 @@ impl Contents for EmbeddedIndex {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "the milliseconds of the years 1 to 9999 are exact in a double")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the milliseconds of the years 1 to 9999 are exact in a double"
+)]
 fn score_of(cd: &Cd) -> f64 {
     cd.created_at.epoch_ms() as f64
 }

@@ -5,22 +5,32 @@ use model::{BaseSet, Filter, Language, Rating, RatingSet};
 
 use crate::counted_tree::Code;
 
-/// The codes of a language are this many consecutive numbers. A rating's code is the rating's number among them.
+/// The codes of a language are this many consecutive numbers. A rating's code is the rating's
+/// number among them.
 const CODES_OF_A_LANGUAGE: u32 = 8;
 
-/// The languages of a partition's comments. A language gets its number when its first comment arrives, and keeps it.
+/// The languages of a partition's comments. A language gets its number when its first comment
+/// arrives, and keeps it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Languages(pub(crate) IndexSet<Language>);
 
 impl Languages {
     pub(crate) fn code(&mut self, language: &Language, rating: Rating) -> Code {
-        let number = self.0.get_index_of(language).unwrap_or_else(|| self.0.insert_full(language.clone()).0);
+        let number = self
+            .0
+            .get_index_of(language)
+            .unwrap_or_else(|| self.0.insert_full(language.clone()).0);
         Code(first_code(number) + u32::from(rating.get()))
     }
 
     pub(crate) fn meaning(&self, Code(code): Code) -> Option<(&Language, Rating)> {
-        let language = self.0.get_index(usize::try_from(code / CODES_OF_A_LANGUAGE).ok()?)?;
-        Some((language, Rating::new(u64::from(code % CODES_OF_A_LANGUAGE)).ok()?))
+        let language = self
+            .0
+            .get_index(usize::try_from(code / CODES_OF_A_LANGUAGE).ok()?)?;
+        Some((
+            language,
+            Rating::new(u64::from(code % CODES_OF_A_LANGUAGE)).ok()?,
+        ))
     }
 
     pub(crate) fn codes_of(&self, filter: &Filter) -> Codes {
@@ -37,7 +47,10 @@ impl Languages {
             Some(None) => (0, 0),
             Some(Some(number)) => (first_code(number), first_code(number + 1)),
         };
-        let ratings = ratings.unwrap_or(RatingSet::ALL).iter().fold(0, |bits, rating| bits | bit(rating.get().into()));
+        let ratings = ratings
+            .unwrap_or(RatingSet::ALL)
+            .iter()
+            .fold(0, |bits, rating| bits | bit(rating.get().into()));
         Codes { from, to, ratings }
     }
 }
@@ -46,7 +59,8 @@ impl Languages {
 pub(crate) struct Codes {
     from: u32,
     to: u32,
-    /// A bit for each rating, at the rating's number. A search asks for every code in every node on its way.
+    /// A bit for each rating, at the rating's number. A search asks for every code in every node on
+    /// its way.
     ratings: u32,
 }
 

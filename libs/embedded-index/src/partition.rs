@@ -1,7 +1,7 @@
 //! One partition of the index: its marker, and its products. Everything here is in memory and pure.
 //!
-//! **Invariant:** only the last rebuild that began gives a partition a marker. Until it does, nothing else changes
-//! there but comments.
+//! **Invariant:** only the last rebuild that began gives a partition a marker. Until it does,
+//! nothing else changes there but comments.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,11 @@ pub(crate) struct Partition {
 impl Partition {
     /// Makes one comment's entry match an edit. A product exists as long as it has comments.
     pub(crate) fn apply(&mut self, edit: &IndexEdit) {
-        let Self { languages, products, .. } = self;
+        let Self {
+            languages,
+            products,
+            ..
+        } = self;
         match products.get_mut(&edit.product) {
             Some(product) => {
                 product.apply(edit, languages);
@@ -36,16 +40,24 @@ impl Partition {
                 }
             }
             None if edit.add.is_empty() => {}
-            None => products.entry(edit.product.clone()).or_default().apply(edit, languages),
+            None => products
+                .entry(edit.product.clone())
+                .or_default()
+                .apply(edit, languages),
         }
     }
 
     pub(crate) fn size(&self, set: &BaseSet) -> u64 {
-        self.products.get(&set.product).map_or(0, |product| product.count(self.languages.codes_in(set)))
+        self.products
+            .get(&set.product)
+            .map_or(0, |product| product.count(self.languages.codes_in(set)))
     }
 
     pub(crate) fn begin_rebuild(&mut self, token: &str) {
-        *self = Self { rebuild: Some(token.to_owned()), ..Self::default() };
+        *self = Self {
+            rebuild: Some(token.to_owned()),
+            ..Self::default()
+        };
     }
 
     /// Whether the rebuild with this token is the last that began, and has not ended.
@@ -53,9 +65,15 @@ impl Partition {
         self.rebuild.as_deref() == Some(token)
     }
 
-    /// Marks the partition ready, as of the watermark, if this rebuild is the last that began. The rebuild's token
-    /// becomes the confirmation's. Returns whether the partition is marked so, also when an earlier call did it.
-    pub(crate) fn finish_rebuild(&mut self, token: &str, owner: &str, watermark: Timestamp) -> bool {
+    /// Marks the partition ready, as of the watermark, if this rebuild is the last that began. The
+    /// rebuild's token becomes the confirmation's. Returns whether the partition is marked so, also
+    /// when an earlier call did it.
+    pub(crate) fn finish_rebuild(
+        &mut self,
+        token: &str,
+        owner: &str,
+        watermark: Timestamp,
+    ) -> bool {
         let marked = Marker {
             owner: Some(owner.to_owned()),
             watermark: Some(watermark),
@@ -70,7 +88,10 @@ impl Partition {
     }
 
     pub(crate) fn clear(&mut self) {
-        *self = Self { rebuild: self.rebuild.take(), ..Self::default() };
+        *self = Self {
+            rebuild: self.rebuild.take(),
+            ..Self::default()
+        };
     }
 
     /// Whether the marker belongs to this owner, and no rebuild is filling the partition.
@@ -78,8 +99,14 @@ impl Partition {
         self.rebuild.is_none() && self.marker.owner.as_deref() == Some(owner)
     }
 
-    /// Leaves a nonce if the watermark is still `from`, or advances it `to` an instant if the nonce is still there.
-    pub(crate) fn advance_step(&mut self, advance: &Advance, from: Timestamp, to: Option<Timestamp>) -> bool {
+    /// Leaves a nonce if the watermark is still `from`, or advances it `to` an instant if the nonce
+    /// is still there.
+    pub(crate) fn advance_step(
+        &mut self,
+        advance: &Advance,
+        from: Timestamp,
+        to: Option<Timestamp>,
+    ) -> bool {
         let is_mine = match to {
             None => self.marker.watermark == Some(from),
             Some(_) => self.nonce.as_ref() == Some(&advance.nonce),
@@ -93,8 +120,15 @@ impl Partition {
     }
 
     /// Leaves the token of a confirmation if the marker still has the token that was read.
-    pub(crate) fn leave_token(&mut self, owner: &str, read: &str, token: &str, time: ConfirmationTime) -> bool {
-        let is_same = self.is_marked_by(owner) && self.marker.token.as_deref().unwrap_or_default() == read;
+    pub(crate) fn leave_token(
+        &mut self,
+        owner: &str,
+        read: &str,
+        token: &str,
+        time: ConfirmationTime,
+    ) -> bool {
+        let is_same =
+            self.is_marked_by(owner) && self.marker.token.as_deref().unwrap_or_default() == read;
         if is_same {
             self.marker.token = Some(token.to_owned());
             match time {

@@ -1,6 +1,7 @@
 //! The comments of one product.
 //!
-//! **Invariant:** every comment has one entry in the tree, so one creation time, language and rating.
+//! **Invariant:** every comment has one entry in the tree, so one creation time, language and
+//! rating.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +29,27 @@ impl Product {
     pub(crate) fn apply(&mut self, edit: &IndexEdit, languages: &mut Languages) {
         let present = self.entry(&edit.id);
         // Two sets hold a comment. The one of its language says everything.
-        let placement = edit.add.iter().find_map(|set| Some((set.language.as_ref()?, set.rating)));
+        let placement = edit
+            .add
+            .iter()
+            .find_map(|set| Some((set.language.as_ref()?, set.rating)));
         match (placement, edit.created_at) {
             (Some((language, rating)), Some(created_at)) => {
-                let cd = Cd { created_at, id: edit.id.clone() };
+                let cd = Cd {
+                    created_at,
+                    id: edit.id.clone(),
+                };
                 if let Some((elsewhere, _)) = present.filter(|(present, _)| *present != cd) {
                     self.remove(&elsewhere);
                 }
                 self.insert(&cd, languages.code(language, rating));
             }
             (None, _) | (_, None) => {
-                let leaves = |code| edit.remove.iter().any(|set| languages.codes_in(set).contains(code));
+                let leaves = |code| {
+                    edit.remove
+                        .iter()
+                        .any(|set| languages.codes_in(set).contains(code))
+                };
                 if let Some((cd, _)) = present.filter(|(_, code)| leaves(*code)) {
                     self.remove(&cd);
                 }
@@ -59,7 +70,9 @@ impl Product {
 
     /// The place and the code of the comment with this id.
     pub(crate) fn entry(&self, id: &CommentId) -> Option<(Cd, Code)> {
-        self.times.places(id).find_map(|cd| self.tree.get(&cd).map(|code| (cd, code)))
+        self.times
+            .places(id)
+            .find_map(|cd| self.tree.get(&cd).map(|code| (cd, code)))
     }
 
     /// Number of comments with these codes.
@@ -76,52 +89,95 @@ impl Product {
     }
 
     pub(crate) fn ranked(&self, query: &RankedQuery<'_>, languages: &Languages) -> RawRanked {
-        let RankedQuery { filter, order, skip, count, as_of, settled_at, stats, .. } = *query;
+        let RankedQuery {
+            filter,
+            order,
+            skip,
+            count,
+            as_of,
+            settled_at,
+            stats,
+            ..
+        } = *query;
         let codes = languages.codes_of(filter);
         let all = self.count(codes);
         let total = self.count_up_to(as_of, codes);
         let behind = total.saturating_sub(skip);
         let number = behind.min(count.into());
         // The tree's order is ascending.
-        let first = if order == Order::Oldest { skip } else { behind - number };
-        let mut comments = self.tree.select(first, usize::try_from(number).unwrap_or(0), |code| codes.contains(code));
+        let first = if order == Order::Oldest {
+            skip
+        } else {
+            behind - number
+        };
+        let mut comments = self
+            .tree
+            .select(first, usize::try_from(number).unwrap_or(0), |code| {
+                codes.contains(code)
+            });
         if order == Order::Newest {
             comments.reverse();
         }
         let stats = match stats {
             StatsWanted::No => None,
-            StatsWanted::ByRating => {
-                Some(Stats { by_language: Vec::new(), languages: 0, ..self.stats(filter, languages) })
-            }
+            StatsWanted::ByRating => Some(Stats {
+                by_language: Vec::new(),
+                languages: 0,
+                ..self.stats(filter, languages)
+            }),
             StatsWanted::WithLanguages => Some(self.stats(filter, languages)),
         };
         RawRanked {
             comments,
             total,
-            settled: if settled_at == as_of { total } else { self.count_up_to(settled_at, codes) },
+            settled: if settled_at == as_of {
+                total
+            } else {
+                self.count_up_to(settled_at, codes)
+            },
             all,
-            newest: if as_of.is_none() { self.newest(all, codes) } else { None },
+            newest: if as_of.is_none() {
+                self.newest(all, codes)
+            } else {
+                None
+            },
             stats,
         }
     }
 
     pub(crate) fn position(&self, query: &PositionQuery<'_>, languages: &Languages) -> Position {
-        let PositionQuery { filter, cd, settled_at, .. } = *query;
+        let PositionQuery {
+            filter,
+            cd,
+            settled_at,
+            ..
+        } = *query;
         let codes = languages.codes_of(filter);
         // For a moment the comment may be indexed with another time.
-        let own = self.entry(&cd.id).filter(|(_, code)| codes.contains(*code)).map(|(own, _)| own);
+        let own = self
+            .entry(&cd.id)
+            .filter(|(_, code)| codes.contains(*code))
+            .map(|(own, _)| own);
         let others_before = |end: &Cd| {
             let is_own_before = own.as_ref().is_some_and(|own| own < end);
             self.tree.count_before(end, |code| codes.contains(code)) - u64::from(is_own_before)
         };
         let total = self.count(codes) + u64::from(own.is_none());
-        let settled = settled_at.and_then(end_of).map(|end| others_before(&end) + u64::from(*cd < end));
-        Position { older: others_before(cd), total, settled: settled.unwrap_or(total) }
+        let settled = settled_at
+            .and_then(end_of)
+            .map(|end| others_before(&end) + u64::from(*cd < end));
+        Position {
+            older: others_before(cd),
+            total,
+            settled: settled.unwrap_or(total),
+        }
     }
 
     /// The creation time of the newest of the comments with these codes, whose number is `all`.
     fn newest(&self, all: u64, codes: Codes) -> Option<Timestamp> {
-        let newest = self.tree.select(all.checked_sub(1)?, 1, |code| codes.contains(code));
+        let newest = self
+            .tree
+            .select(all.checked_sub(1)?, 1, |code| codes.contains(code));
         Some(newest.first()?.created_at)
     }
 
@@ -129,16 +185,32 @@ impl Product {
     fn stats(&self, filter: &Filter, languages: &Languages) -> Stats {
         let of_language = languages.codes(filter.language(), None);
         let with_ratings = languages.codes(None, filter.ratings());
-        let (mut by_rating, mut by_rating_in_any_language) = (RatingCounts::default(), RatingCounts::default());
+        let (mut by_rating, mut by_rating_in_any_language) =
+            (RatingCounts::default(), RatingCounts::default());
         let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
         for (code, comments) in self.tree.totals() {
-            let Some((language, rating)) = languages.meaning(code) else { continue };
+            let Some((language, rating)) = languages.meaning(code) else {
+                continue;
+            };
             by_rating_in_any_language.add(rating, comments);
-            by_rating.add(rating, if of_language.contains(code) { comments } else { 0 });
-            *by_language.entry(language).or_default() += if with_ratings.contains(code) { comments } else { 0 };
+            by_rating.add(
+                rating,
+                if of_language.contains(code) {
+                    comments
+                } else {
+                    0
+                },
+            );
+            *by_language.entry(language).or_default() += if with_ratings.contains(code) {
+                comments
+            } else {
+                0
+            };
         }
         let languages = u64::try_from(by_language.len()).unwrap_or(u64::MAX);
-        let by_language = by_language.into_iter().map(|(language, comments)| (language.clone(), comments));
+        let by_language = by_language
+            .into_iter()
+            .map(|(language, comments)| (language.clone(), comments));
         Stats {
             by_rating,
             by_rating_in_any_language,
@@ -153,7 +225,9 @@ impl Product {
         &self,
         languages: &'languages Languages,
     ) -> impl Iterator<Item = &'languages Language> {
-        self.tree.totals().filter_map(|(code, _)| Some(languages.meaning(code)?.0))
+        self.tree
+            .totals()
+            .filter_map(|(code, _)| Some(languages.meaning(code)?.0))
     }
 
     /// The comments in ascending order, from a place on.
@@ -164,5 +238,9 @@ impl Product {
 
 /// Just after everything dated up to an instant; `None` at the end of time.
 fn end_of(instant: Timestamp) -> Option<Cd> {
-    Cd { created_at: instant, id: CommentId::greatest() }.just_after()
+    Cd {
+        created_at: instant,
+        id: CommentId::greatest(),
+    }
+    .just_after()
 }

@@ -1,12 +1,14 @@
 //! Keeps the index over a restart of the program, in one file.
 //!
-//! The file begins with a line of JSON, its [`Header`]. Then follows a frame for each partition: the length of its
-//! content and the content's CRC-32, both as 4 bytes with the least significant first, and the content in
-//! [postcard's format](https://postcard.jamesmunns.com/wire-format). A comment takes 18 bytes if its id is a ULID that
-//! holds its creation time, otherwise some 10 bytes more than its id has.
+//! The file begins with a line of JSON, its [`Header`]. Then follows a frame for each partition:
+//! the length of its content and the content's CRC-32, both as 4 bytes with the least significant
+//! first, and the content in [postcard's format](https://postcard.jamesmunns.com/wire-format). A
+//! comment takes 18 bytes if its id is a ULID that holds its creation time, otherwise some 10 bytes
+//! more than its id has.
 //!
-//! **Invariant:** an index from a snapshot is not ready. Edits after the snapshot may be lost, so its partitions have
-//! no confirmation. They keep their watermarks, so a caller knows from where to reconcile the journal.
+//! **Invariant:** an index from a snapshot is not ready. Edits after the snapshot may be lost, so
+//! its partitions have no confirmation. They keep their watermarks, so a caller knows from where to
+//! reconcile the journal.
 
 use std::{
     fs::File,
@@ -42,7 +44,11 @@ pub enum SnapshotError {
     Damaged { path: PathBuf, problem: String },
     /// The snapshot has another format, or belongs to another table or number of partitions.
     #[error("the snapshot {} is foreign: it is of {found}, not of {expected}", path.display())]
-    Foreign { path: PathBuf, found: String, expected: String },
+    Foreign {
+        path: PathBuf,
+        found: String,
+        expected: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, derive_more::Display)]
@@ -55,7 +61,10 @@ struct Header {
 
 impl Header {
     fn of(owner: &str) -> Self {
-        Self { format: FORMAT, owner: owner.to_owned() }
+        Self {
+            format: FORMAT,
+            owner: owner.to_owned(),
+        }
     }
 }
 
@@ -82,31 +91,48 @@ impl Key {
     fn cd(self) -> Option<Cd> {
         match self {
             Self::Ulid(bytes) => cd_of_ulid(bytes),
-            Self::Other(ms, id) => Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id }),
+            Self::Other(ms, id) => Some(Cd {
+                created_at: Timestamp::from_epoch_ms(ms).ok()?,
+                id,
+            }),
         }
     }
 }
 
 impl Content {
     fn of(partition: &Partition) -> Self {
-        let entries =
-            |product: &Product| product.comments_from(None).map(|(cd, Code(code))| (Key::of(cd), code)).collect();
+        let entries = |product: &Product| {
+            product
+                .comments_from(None)
+                .map(|(cd, Code(code))| (Key::of(cd), code))
+                .collect()
+        };
         Self {
             marker: partition.marker.clone(),
             languages: partition.languages.0.iter().cloned().collect(),
-            products: partition.products.iter().map(|(id, product)| (id.clone(), entries(product))).collect(),
+            products: partition
+                .products
+                .iter()
+                .map(|(id, product)| (id.clone(), entries(product)))
+                .collect(),
         }
     }
 
     fn restore(self) -> Result<Partition, String> {
         let mut partition = Partition::default();
-        (partition.marker, partition.languages) = (self.marker, Languages(self.languages.into_iter().collect()));
+        (partition.marker, partition.languages) =
+            (self.marker, Languages(self.languages.into_iter().collect()));
         for (id, entries) in self.products {
             let mut product = Product::default();
             for (key, code) in entries {
-                let cd = key.cd().ok_or_else(|| format!("a creation time of {id} is outside the years 1 to 9999"))?;
+                let cd = key.cd().ok_or_else(|| {
+                    format!("a creation time of {id} is outside the years 1 to 9999")
+                })?;
                 let code = Code(code);
-                partition.languages.meaning(code).ok_or_else(|| format!("{cd} of {id} has no language or rating"))?;
+                partition
+                    .languages
+                    .meaning(code)
+                    .ok_or_else(|| format!("{cd} of {id} has no language or rating"))?;
                 product.insert(&cd, code);
             }
             partition.products.insert(id, product);
@@ -116,18 +142,25 @@ impl Content {
 }
 
 impl EmbeddedIndex {
-    /// Writes everything to a file, for the table with this id, and brings it to the disk. Comments may change meanwhile.
-    /// Returns the file's size in bytes.
+    /// Writes everything to a file, for the table with this id, and brings it to the disk. Comments
+    /// may change meanwhile. Returns the file's size in bytes.
     ///
     /// # Errors
     /// [`SnapshotError::Io`]; the file is then not whole.
     pub fn save(&self, path: &Path, table_id: &str) -> Result<u64, SnapshotError> {
-        self.write_file(path, table_id).map_err(|source| SnapshotError::Io { path: path.to_owned(), source })
+        self.write_file(path, table_id)
+            .map_err(|source| SnapshotError::Io {
+                path: path.to_owned(),
+                source,
+            })
     }
 
     fn write_file(&self, path: &Path, table_id: &str) -> io::Result<u64> {
         let mut file = BufWriter::new(File::create(path)?);
-        serde_json::to_writer(&mut file, &Header::of(&owner(table_id, self.partition_count())))?;
+        serde_json::to_writer(
+            &mut file,
+            &Header::of(&owner(table_id, self.partition_count())),
+        )?;
         file.write_all(b"\n")?;
         for number in self.all() {
             let content = Content::of(&*self.read(number).map_err(io::Error::other)?);
@@ -142,10 +175,17 @@ impl EmbeddedIndex {
         Ok(file.metadata()?.len())
     }
 
-    /// The index that a snapshot holds, if it is of the table with this id. No partition of it is ready.
+    /// The index that a snapshot holds, if it is of the table with this id. No partition of it is
+    /// ready.
     pub fn open(path: &Path, table_id: &str, partitions: u16) -> Result<Self, SnapshotError> {
-        let io_error = |source| SnapshotError::Io { path: path.to_owned(), source };
-        let damaged = |problem| SnapshotError::Damaged { path: path.to_owned(), problem };
+        let io_error = |source| SnapshotError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let damaged = |problem| SnapshotError::Damaged {
+            path: path.to_owned(),
+            problem,
+        };
         let mut file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(SnapshotError::Absent(path.to_owned()));
@@ -153,18 +193,28 @@ impl EmbeddedIndex {
             file => BufReader::new(file.map_err(io_error)?),
         };
         let mut line = Vec::new();
-        file.by_ref().take(u64::from(u16::MAX)).read_until(b'\n', &mut line).map_err(io_error)?;
-        let header: Header =
-            serde_json::from_slice(&line).map_err(|error| damaged(format!("its first line is no header ({error})")))?;
+        file.by_ref()
+            .take(u64::from(u16::MAX))
+            .read_until(b'\n', &mut line)
+            .map_err(io_error)?;
+        let header: Header = serde_json::from_slice(&line)
+            .map_err(|error| damaged(format!("its first line is no header ({error})")))?;
         let expected = Header::of(&owner(table_id, partitions));
         if header != expected {
             let (found, expected) = (header.to_string(), expected.to_string());
-            return Err(SnapshotError::Foreign { path: path.to_owned(), found, expected });
+            return Err(SnapshotError::Foreign {
+                path: path.to_owned(),
+                found,
+                expected,
+            });
         }
         let restored = IndexPartition::all(partitions).map(|number| {
             let number = number.number();
-            let content = read_frame(&mut file).map_err(|error| damaged(format!("partition {number}: {error}")))?;
-            content.restore().map_err(|problem| damaged(format!("partition {number}: {problem}")))
+            let content = read_frame(&mut file)
+                .map_err(|error| damaged(format!("partition {number}: {error}")))?;
+            content
+                .restore()
+                .map_err(|problem| damaged(format!("partition {number}: {problem}")))
         });
         let restored: Vec<Partition> = restored.collect::<Result<_, _>>()?;
         if file.read(&mut [0]).map_err(io_error)? > 0 {
@@ -177,7 +227,8 @@ impl EmbeddedIndex {
 fn read_frame(file: &mut impl Read) -> io::Result<Content> {
     let mut number = || {
         let mut bytes = [0; 4];
-        file.read_exact(&mut bytes).map(|()| u32::from_le_bytes(bytes))
+        file.read_exact(&mut bytes)
+            .map(|()| u32::from_le_bytes(bytes))
     };
     let (length, checksum) = (number()?, number()?);
     if length > CONTENT_BYTES_MAX {
@@ -224,21 +275,34 @@ mod tests {
                 _ => Ulid::from_parts(number, 7).to_string().to_lowercase(),
             };
             let placement = Placement {
-                product: ProductId::parse(["p", "a/b", "c:d"][usize::try_from(number % 3).unwrap()]).unwrap(),
+                product: ProductId::parse(
+                    ["p", "a/b", "c:d"][usize::try_from(number % 3).unwrap()],
+                )
+                .unwrap(),
                 language: Language::parse(["en", "de"][usize::from(number % 5 == 0)]).unwrap(),
                 rating: Rating::new(1 + number % 5).unwrap(),
             };
             let created_at = at(i64::try_from(number).unwrap());
-            let edits = index_edits(&CommentId::parse(&id).unwrap(), Some((&placement, created_at)), &[]);
+            let edits = index_edits(
+                &CommentId::parse(&id).unwrap(),
+                Some((&placement, created_at)),
+                &[],
+            );
             index.apply(&edits).await.unwrap();
         }
-        index.finish_rebuild(&rebuild, TABLE, watermark).await.unwrap();
+        index
+            .finish_rebuild(&rebuild, TABLE, watermark)
+            .await
+            .unwrap();
         index
     }
 
     /// The languages, ratings and markers of every partition, without the confirmation.
     fn partitions(index: &EmbeddedIndex) -> Vec<Vec<u8>> {
-        index.all().map(|number| postcard::to_stdvec(&Content::of(&index.read(number).unwrap())).unwrap()).collect()
+        index
+            .all()
+            .map(|number| postcard::to_stdvec(&Content::of(&index.read(number).unwrap())).unwrap())
+            .collect()
     }
 
     async fn contents(index: &EmbeddedIndex) -> Vec<String> {
@@ -260,20 +324,36 @@ mod tests {
         let path = folder.path().join("index");
         let index = filled(at(5_000)).await;
         for _ in 0..2 {
-            assert_eq!(index.save(&path, TABLE).unwrap(), fs::metadata(&path).unwrap().len());
+            assert_eq!(
+                index.save(&path, TABLE).unwrap(),
+                fs::metadata(&path).unwrap().len()
+            );
         }
         let opened = open(&path).unwrap();
         assert_eq!(contents(&opened).await, contents(&index).await);
         assert_eq!(partitions(&opened), partitions(&index));
         let marks = |index: &EmbeddedIndex| PageIndex::new(index.clone(), MAX_AGE);
-        let (saved, read) = (marks(&index).marks(TABLE).await.unwrap(), marks(&opened).marks(TABLE).await.unwrap());
+        let (saved, read) = (
+            marks(&index).marks(TABLE).await.unwrap(),
+            marks(&opened).marks(TABLE).await.unwrap(),
+        );
         assert_eq!(read.len(), usize::from(PARTITIONS));
         for ((_, saved), (_, read)) in saved.iter().zip(&read) {
-            assert_eq!((read.watermark, &read.token, read.confirmed), (saved.watermark, &saved.token, None));
+            assert_eq!(
+                (read.watermark, &read.token, read.confirmed),
+                (saved.watermark, &saved.token, None)
+            );
         }
-        assert_ne!(opened.server_identity().await.unwrap(), index.server_identity().await.unwrap());
+        assert_ne!(
+            opened.server_identity().await.unwrap(),
+            index.server_identity().await.unwrap()
+        );
         assert_eq!(opened.partition_count(), PARTITIONS);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "only the snapshot is left");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "only the snapshot is left"
+        );
     }
 
     #[tokio::test]
@@ -285,7 +365,10 @@ mod tests {
         let whole = fs::read(&path).unwrap();
         for (table, partitions) in [("table-2", PARTITIONS), (TABLE, PARTITIONS + 1)] {
             let opened = EmbeddedIndex::open(&path, table, partitions);
-            assert!(matches!(opened, Err(SnapshotError::Foreign { .. })), "{table} {partitions}: {opened:?}");
+            assert!(
+                matches!(opened, Err(SnapshotError::Foreign { .. })),
+                "{table} {partitions}: {opened:?}"
+            );
         }
         // One byte changed, or everything from there on cut.
         for place in (0..whole.len()).step_by(61) {

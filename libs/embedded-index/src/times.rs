@@ -1,7 +1,8 @@
 //! The creation times of comments whose ids do not hold them.
 //!
-//! An edit names the comment that leaves by its id. The tree finds an entry by creation time and id. Pagemark's own ids
-//! are ULIDs, which begin with the creation time. All other comments have their times here.
+//! An edit names the comment that leaves by its id. The tree finds an entry by creation time and
+//! id. Pagemark's own ids are ULIDs, which begin with the creation time. All other comments have
+//! their times here.
 
 use std::hash::BuildHasher;
 
@@ -9,8 +10,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use model::{Cd, CommentId, Timestamp};
 use ulid::Ulid;
 
-/// A map from ids to creation times. It stores the hash of an id instead of the id. The tree has the id, and decides which
-/// of several times belongs to it.
+/// A map from ids to creation times. It stores the hash of an id instead of the id. The tree has
+/// the id, and decides which of several times belongs to it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Times {
     hasher: DefaultHashBuilder,
@@ -21,21 +22,32 @@ impl Times {
     /// The places where the comment with this id may be.
     pub(crate) fn places(&self, id: &CommentId) -> impl Iterator<Item = Cd> {
         let hash = self.hasher.hash_one(id);
-        let stored = self.times.iter_hash(hash).filter(move |(stored, _)| *stored == hash).map(|(_, time)| *time);
-        stored.chain(time_in(id)).map(|created_at| Cd { created_at, id: id.clone() })
+        let stored = self
+            .times
+            .iter_hash(hash)
+            .filter(move |(stored, _)| *stored == hash)
+            .map(|(_, time)| *time);
+        stored.chain(time_in(id)).map(|created_at| Cd {
+            created_at,
+            id: id.clone(),
+        })
     }
 
     /// Stores a comment's time, unless its id holds it.
     pub(crate) fn insert(&mut self, cd: &Cd) {
         if time_in(&cd.id) != Some(cd.created_at) {
             let hash = self.hasher.hash_one(&cd.id);
-            self.times.insert_unique(hash, (hash, cd.created_at), |(hash, _)| *hash);
+            self.times
+                .insert_unique(hash, (hash, cd.created_at), |(hash, _)| *hash);
         }
     }
 
     pub(crate) fn remove(&mut self, cd: &Cd) {
         let hash = self.hasher.hash_one(&cd.id);
-        if let Ok(entry) = self.times.find_entry(hash, |stored| *stored == (hash, cd.created_at)) {
+        if let Ok(entry) = self
+            .times
+            .find_entry(hash, |stored| *stored == (hash, cd.created_at))
+        {
             entry.remove();
             if self.times.capacity() > 4 * self.times.len() {
                 self.times.shrink_to_fit(|(hash, _)| *hash);

@@ -12,11 +12,12 @@ use crate::{
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuarantineArgs {
-    /// `s3://BUCKET` or `s3://BUCKET/PREFIX`, `folder:PATH`, or `mapping` (report them; after its last try, the event
-    /// source mapping puts them to its on-failure destination).
+    /// `s3://BUCKET` or `s3://BUCKET/PREFIX`, `folder:PATH`, or `mapping` (report them; after its
+    /// last try, the event source mapping puts them to its on-failure destination).
     #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
     pub quarantine: QuarantinePlace,
-    /// Endpoint of a local S3, such as http://127.0.0.1:9000; without it, AWS's by region and credentials.
+    /// Endpoint of a local S3, such as http://127.0.0.1:9000; without it, AWS's by region and
+    /// credentials.
     #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
     pub s3_url: Option<String>,
 }

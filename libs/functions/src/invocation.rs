@@ -1,4 +1,5 @@
-//! The parts of a Lambda invocation that the stream handlers share: its event, its deadline and its answer.
+//! The parts of a Lambda invocation that the stream handlers share: its event, its deadline and its
+//! answer.
 
 use std::{
     collections::BTreeMap,
@@ -26,26 +27,35 @@ use crate::{
 
 /// The event of an invocation.
 ///
-/// **Invariant:** the error for an unreadable event gives the place but not the content, which may be a comment's text:
-/// the Lambda runtime logs the error and answers with it (`tests/deployed.rs`).
+/// **Invariant:** the error for an unreadable event gives the place but not the content, which may
+/// be a comment's text: the Lambda runtime logs the error and answers with it
+/// (`tests/deployed.rs`).
 #[derive(Debug, Clone)]
 pub struct StreamEvent(pub Event);
 
 impl<'de> Deserialize<'de> for StreamEvent {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let event = Event::deserialize(deserializer);
-        event.map(Self).map_err(|_| D::Error::custom("this is not an event of a DynamoDB stream"))
+        event
+            .map(Self)
+            .map_err(|_| D::Error::custom("this is not an event of a DynamoDB stream"))
     }
 }
 
-/// Time reserved for answering after the last call. The answer takes milliseconds; the rest is for slow machines.
+/// Time reserved for answering after the last call. The answer takes milliseconds; the rest is for
+/// slow machines.
 const RESERVE: Duration = Duration::from_millis(500);
 
-/// The instant until which an invocation may start calls. The Lambda runtime gives the deadline in milliseconds since
-/// 1970 (AWS Lambda, "Runtime API", `Lambda-Runtime-Deadline-Ms`).
+/// The instant until which an invocation may start calls. The Lambda runtime gives the deadline in
+/// milliseconds since 1970 (AWS Lambda, "Runtime API", `Lambda-Runtime-Deadline-Ms`).
 pub fn deadline_at(deadline_epoch_ms: u64) -> Instant {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Instant::now() + Duration::from_millis(deadline_epoch_ms).saturating_sub(now).saturating_sub(RESERVE)
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Instant::now()
+        + Duration::from_millis(deadline_epoch_ms)
+            .saturating_sub(now)
+            .saturating_sub(RESERVE)
 }
 
 /// The outcome of a batch in a stream handler.
@@ -71,14 +81,27 @@ impl<'event> Invocation<'event> {
         let mut metrics = Metrics::default();
         metrics.add(Metric::Records, event.records.len());
         if let Some(last) = event.records.last() {
-            let created_ms = last.change.approximate_creation_date_time.timestamp_millis();
-            metrics.add(Metric::IteratorAge, u64::try_from(process::now().epoch_ms() - created_ms).unwrap_or(0));
+            let created_ms = last
+                .change
+                .approximate_creation_date_time
+                .timestamp_millis();
+            metrics.add(
+                Metric::IteratorAge,
+                u64::try_from(process::now().epoch_ms() - created_ms).unwrap_or(0),
+            );
         }
-        Self { batch: decode_batch(&event.records), metrics, function, event, deadline, began }
+        Self {
+            batch: decode_batch(&event.records),
+            metrics,
+            function,
+            event,
+            deadline,
+            began,
+        }
     }
 
-    /// Puts the poison records into quarantine and answers. `failed` has an entry for each of the `planned` writes that
-    /// is not known to have happened.
+    /// Puts the poison records into quarantine and answers. `failed` has an entry for each of the
+    /// `planned` writes that is not known to have happened.
     pub async fn end<'failed>(
         mut self,
         quarantine: &Quarantine,
@@ -87,11 +110,15 @@ impl<'event> Invocation<'event> {
     ) -> Handled {
         let written = planned.saturating_sub(failed.len());
         let failures = Failures::of(failed, &self.batch.changes);
-        let malformed = self.batch.malformed.iter().map(|(place, malformed)| PoisonRecord {
-            place: *place,
-            condition: "MalformedRecord",
-            detail: malformed.to_string(),
-        });
+        let malformed = self
+            .batch
+            .malformed
+            .iter()
+            .map(|(place, malformed)| PoisonRecord {
+                place: *place,
+                condition: "MalformedRecord",
+                detail: malformed.to_string(),
+            });
         let poison = malformed.chain(failures.poison).collect();
         let not_stored = self.put_into_quarantine(quarantine, poison).await;
         let mut retry = [not_stored, failures.retry].concat();
@@ -99,24 +126,50 @@ impl<'event> Invocation<'event> {
             retry.clear();
         }
 
-        self.metrics.add(Metric::CommentsChanged, self.batch.changes.len());
+        self.metrics
+            .add(Metric::CommentsChanged, self.batch.changes.len());
         self.metrics.add(Metric::Writes, written);
         self.metrics.add(Metric::ReportedForRetry, retry.len());
-        self.metrics.add(Metric::Duration, self.began.elapsed().as_millis());
-        Handled { response: batch_response(retry), metrics: self.metrics }
+        self.metrics
+            .add(Metric::Duration, self.began.elapsed().as_millis());
+        Handled {
+            response: batch_response(retry),
+            metrics: self.metrics,
+        }
     }
 
-    /// Stores each poison record as a separate document. Returns the sequence numbers of the records that could not be
-    /// stored.
-    async fn put_into_quarantine(&mut self, quarantine: &Quarantine, poison: Vec<PoisonRecord>) -> Vec<String> {
+    /// Stores each poison record as a separate document. Returns the sequence numbers of the
+    /// records that could not be stored.
+    async fn put_into_quarantine(
+        &mut self,
+        quarantine: &Quarantine,
+        poison: Vec<PoisonRecord>,
+    ) -> Vec<String> {
         let function = self.function;
         let mut not_stored = Vec::new();
-        for PoisonRecord { place, condition, detail } in poison {
-            let Some(record) = self.event.records.get(place) else { continue };
+        for PoisonRecord {
+            place,
+            condition,
+            detail,
+        } in poison
+        {
+            let Some(record) = self.event.records.get(place) else {
+                continue;
+            };
             let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
-            tracing::error!(function, sequence_number, condition, detail, "a record can never be processed");
-            let reason =
-                Reason { function: function.to_owned(), condition: condition.to_owned(), detail, invoke_count: 1 };
+            tracing::error!(
+                function,
+                sequence_number,
+                condition,
+                detail,
+                "a record can never be processed"
+            );
+            let reason = Reason {
+                function: function.to_owned(),
+                condition: condition.to_owned(),
+                detail,
+                invoke_count: 1,
+            };
             match self.put_record(quarantine, &reason, record).await {
                 Ok(()) => self.metrics.add(Metric::Quarantined, 1_u64),
                 Err(error) => {
@@ -139,11 +192,14 @@ impl<'event> Invocation<'event> {
             return Err(past_deadline());
         }
         let record = serde_json::to_value(record);
-        let record = record.map_err(|error| StoreError::unavailable(Store::Quarantine, error.to_string()))?;
+        let record = record
+            .map_err(|error| StoreError::unavailable(Store::Quarantine, error.to_string()))?;
         let event = json!({ "Records": [record] });
         // Boxed, because the S3 client's futures are nested too deeply for the compiler's limit.
         let put = Box::pin(quarantine.put(reason, &event));
-        tokio::time::timeout_at(self.deadline, put).await.unwrap_or_else(|_| Err(past_deadline()))
+        tokio::time::timeout_at(self.deadline, put)
+            .await
+            .unwrap_or_else(|_| Err(past_deadline()))
     }
 }
 
@@ -158,8 +214,8 @@ struct PoisonRecord {
 /// What a handler does about the comments of a batch that had failed writes.
 #[derive(Debug, Default)]
 struct Failures {
-    /// The sequence numbers to report: the first record of each comment whose writes are not all known to be done. The
-    /// service retries everything from the lowest number on.
+    /// The sequence numbers to report: the first record of each comment whose writes are not all
+    /// known to be done. The service retries everything from the lowest number on.
     retry: Vec<String>,
     poison: Vec<PoisonRecord>,
 }
@@ -167,8 +223,8 @@ struct Failures {
 impl Failures {
     /// Sorts the comments of a batch by their errors, and logs each comment without an error.
     ///
-    /// A comment with several failures goes to quarantine only when a store rejects every one of these writes.
-    /// Otherwise it is retried, and after that only the rejected writes are left.
+    /// A comment with several failures goes to quarantine only when a store rejects every one of
+    /// these writes. Otherwise it is retried, and after that only the rejected writes are left.
     fn of<'failed>(
         failed: impl IntoIterator<Item = (&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
         changes: &[CommentChange<'_>],
@@ -186,11 +242,13 @@ impl Failures {
             match errors.get(&(comment, &change.product)) {
                 None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
                 Some(error) if error.remedy() == Remedy::Quarantine => {
-                    failures.poison.extend(change.places.iter().map(|place| PoisonRecord {
-                        place: *place,
-                        condition: "RejectedByStore",
-                        detail: error.to_string(),
-                    }));
+                    failures
+                        .poison
+                        .extend(change.places.iter().map(|place| PoisonRecord {
+                            place: *place,
+                            condition: "RejectedByStore",
+                            detail: error.to_string(),
+                        }));
                 }
                 Some(error) => {
                     tracing::warn!(%comment, sequence_number, %error, "the comment is reported for retry");
@@ -202,8 +260,8 @@ impl Failures {
     }
 }
 
-/// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries everything from the
-/// lowest number on; an empty sequence number makes it retry the whole batch.
+/// The answer that names the records to retry, for `ReportBatchItemFailures`. The service retries
+/// everything from the lowest number on; an empty sequence number makes it retry the whole batch.
 pub fn batch_response(retry: Vec<String>) -> DynamoDbEventResponse {
     let mut response = DynamoDbEventResponse::default();
     for sequence_number in retry {
@@ -223,7 +281,10 @@ mod tests {
     #[test]
     fn a_comment_is_poison_only_when_every_failure_of_it_is() {
         let id = |text: &str| CommentId::parse(text).unwrap();
-        let (product, elsewhere) = (ProductId::parse("p").unwrap(), ProductId::parse("elsewhere").unwrap());
+        let (product, elsewhere) = (
+            ProductId::parse("p").unwrap(),
+            ProductId::parse("elsewhere").unwrap(),
+        );
         let change = |text: &str, place: usize| CommentChange {
             id: id(text),
             product: product.clone(),
@@ -240,8 +301,10 @@ mod tests {
             change("rejected", 4),
         ];
         changes[4].product = elsewhere;
-        let (passing, rejected) =
-            (StoreError::past_deadline(Store::Table), StoreError::from(Malformed::new("item", "of no shape")));
+        let (passing, rejected) = (
+            StoreError::past_deadline(Store::Table),
+            StoreError::from(Malformed::new("item", "of no shape")),
+        );
         let (of_passing, of_both, of_rejected) = (id("passing"), id("both"), id("rejected"));
         let failed = [
             (&of_both, &product, &rejected),
@@ -253,6 +316,10 @@ mod tests {
         let failures = Failures::of(failed, &changes);
         assert_eq!(failures.retry, ["1", "2"]);
         let places: Vec<usize> = failures.poison.iter().map(|poison| poison.place).collect();
-        assert_eq!(places, [3, 13], "each record of the item, and none of the one in another product");
+        assert_eq!(
+            places,
+            [3, 13],
+            "each record of the item, and none of the one in another product"
+        );
     }
 }

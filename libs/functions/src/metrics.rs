@@ -1,5 +1,6 @@
-//! Metrics of the stream handlers, in the CloudWatch embedded metric format. A handler prints a line of JSON on
-//! standard output; CloudWatch Logs turns it into metrics (Amazon CloudWatch, "Specification: Embedded metric format").
+//! Metrics of the stream handlers, in the CloudWatch embedded metric format. A handler prints a
+//! line of JSON on standard output; CloudWatch Logs turns it into metrics (Amazon CloudWatch,
+//! "Specification: Embedded metric format").
 //!
 //! [`Metric`] is the only list of metric names.
 
@@ -14,8 +15,8 @@ pub enum Metric {
     /// Records in the batch, including records that are not about a comment.
     Records,
     CommentsChanged,
-    /// Writes that are known to have happened: duplicates put or deleted, or edits of the page index. When a part of a
-    /// pipeline fails, none of its edits counts.
+    /// Writes that are known to have happened: duplicates put or deleted, or edits of the page
+    /// index. When a part of a pipeline fails, none of its edits counts.
     Writes,
     Retries,
     /// Writes that DynamoDB returned as unprocessed, counted each time.
@@ -36,7 +37,11 @@ impl Metric {
 
     /// Its unit in CloudWatch (Amazon CloudWatch API reference: `MetricDatum`).
     pub fn unit(self) -> &'static str {
-        if matches!(self, Self::IteratorAge | Self::Duration) { "Milliseconds" } else { "Count" }
+        if matches!(self, Self::IteratorAge | Self::Duration) {
+            "Milliseconds"
+        } else {
+            "Count"
+        }
     }
 }
 
@@ -57,13 +62,23 @@ impl Metrics {
 
     /// The metrics as a line of JSON, without a line feed.
     pub fn line(&self, namespace: &str, function: &str, at_epoch_ms: i64) -> String {
-        let values = Metric::ALL.iter().map(|metric| (metric.name(), metric.unit(), self.get(*metric).into()));
-        line(namespace, function, at_epoch_ms, &values.collect::<Vec<_>>())
+        let values = Metric::ALL
+            .iter()
+            .map(|metric| (metric.name(), metric.unit(), self.get(*metric).into()));
+        line(
+            namespace,
+            function,
+            at_epoch_ms,
+            &values.collect::<Vec<_>>(),
+        )
     }
 
     /// Prints the line to standard output, where Lambda reads it.
     pub fn print(&self, namespace: &str, function: &str) {
-        println!("{}", self.line(namespace, function, process::now().epoch_ms()));
+        println!(
+            "{}",
+            self.line(namespace, function, process::now().epoch_ms())
+        );
     }
 }
 
@@ -79,7 +94,8 @@ mod tests {
         metrics.add(Metric::Records, 3_u64);
         metrics.add(Metric::Records, 4_u64);
         let line: Value =
-            serde_json::from_str(&metrics.line("Pagemark/one", "stream-writer", 1_700_000_000_123)).unwrap();
+            serde_json::from_str(&metrics.line("Pagemark/one", "stream-writer", 1_700_000_000_123))
+                .unwrap();
         assert_eq!(line["_aws"]["Timestamp"], 1_700_000_000_123_i64);
         let directive = &line["_aws"]["CloudWatchMetrics"][0];
         assert_eq!(
@@ -87,9 +103,19 @@ mod tests {
             (&json!("Pagemark/one"), &json!([["Function"]]))
         );
         assert_eq!(line["Function"], "stream-writer");
-        let named: Vec<&str> =
-            directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap()).collect();
-        assert_eq!(named, Metric::ALL.iter().map(|metric| metric.name()).collect::<Vec<_>>());
+        let named: Vec<&str> = directive["Metrics"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|metric| metric["Name"].as_str().unwrap())
+            .collect();
+        assert_eq!(
+            named,
+            Metric::ALL
+                .iter()
+                .map(|metric| metric.name())
+                .collect::<Vec<_>>()
+        );
         assert!(named.iter().all(|name| line[name].is_u64()), "{line}");
         assert_eq!(line["Records"], 7);
     }

@@ -34,24 +34,39 @@ pub struct Comment {
 
 impl Comment {
     pub fn placement(&self) -> Placement {
-        Placement { product: self.product.clone(), language: self.language.clone(), rating: self.rating }
+        Placement {
+            product: self.product.clone(),
+            language: self.language.clone(),
+            rating: self.rating,
+        }
     }
 
     pub fn cd(&self) -> Cd {
-        Cd { created_at: self.created_at, id: self.id.clone() }
+        Cd {
+            created_at: self.created_at,
+            id: self.id.clone(),
+        }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommentText {
     /// A title, at most [`CommentText::TITLE_MAX_CHARS`] characters of one line.
-    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "strict_optional_text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub title: Option<String>,
     /// The text itself, 1 to [`CommentText::BODY_MAX_CHARS`] characters.
     #[serde(deserialize_with = "strict_text")]
     pub body: String,
     /// The name to show, at most [`CommentText::AUTHOR_MAX_CHARS`] characters of one line.
-    #[serde(default, deserialize_with = "strict_optional_text", skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        deserialize_with = "strict_optional_text",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub author: Option<String>,
 }
 
@@ -59,10 +74,19 @@ impl CommentText {
     pub const TITLE_MAX_CHARS: usize = 200;
     pub const BODY_MAX_CHARS: usize = 10_000;
     pub const AUTHOR_MAX_CHARS: usize = 100;
-    pub const MAX_CHARS: usize = Self::TITLE_MAX_CHARS + Self::BODY_MAX_CHARS + Self::AUTHOR_MAX_CHARS;
+    pub const MAX_CHARS: usize =
+        Self::TITLE_MAX_CHARS + Self::BODY_MAX_CHARS + Self::AUTHOR_MAX_CHARS;
 
-    pub fn new(title: Option<String>, body: String, author: Option<String>) -> Result<Self, InvalidInput> {
-        Ok(Self { title: Self::new_title(title)?, body: Self::new_body(body)?, author: Self::new_author(author)? })
+    pub fn new(
+        title: Option<String>,
+        body: String,
+        author: Option<String>,
+    ) -> Result<Self, InvalidInput> {
+        Ok(Self {
+            title: Self::new_title(title)?,
+            body: Self::new_body(body)?,
+            author: Self::new_author(author)?,
+        })
     }
 
     /// `None` without a visible character.
@@ -71,9 +95,14 @@ impl CommentText {
     }
 
     pub fn new_body(body: String) -> Result<String, InvalidInput> {
-        check_text("body", &body, Self::BODY_MAX_CHARS, |c| c.is_control() && !matches!(c, '\n' | '\r' | '\t'))?;
+        check_text("body", &body, Self::BODY_MAX_CHARS, |c| {
+            c.is_control() && !matches!(c, '\n' | '\r' | '\t')
+        })?;
         if !has_visible_char(&body) {
-            return Err(InvalidInput::new("body", "is empty: it has no visible character"));
+            return Err(InvalidInput::new(
+                "body",
+                "is empty: it has no visible character",
+            ));
         }
         Ok(body)
     }
@@ -83,10 +112,14 @@ impl CommentText {
         new_line("author", author, Self::AUTHOR_MAX_CHARS)
     }
 
-    /// A stored text as it is shown. Earlier versions kept titles and authors without a visible character; they count
-    /// as absent.
+    /// A stored text as it is shown. Earlier versions kept titles and authors without a visible
+    /// character; they count as absent.
     pub fn shown(self) -> Self {
-        Self { title: visible(self.title), author: visible(self.author), ..self }
+        Self {
+            title: visible(self.title),
+            author: visible(self.author),
+            ..self
+        }
     }
 }
 
@@ -114,10 +147,16 @@ fn check_text(
 ) -> Result<(), InvalidInput> {
     let chars = text.chars().count();
     if chars > max_chars {
-        return Err(InvalidInput::new(field, format!("has {chars} characters, at most {max_chars} are allowed")));
+        return Err(InvalidInput::new(
+            field,
+            format!("has {chars} characters, at most {max_chars} are allowed"),
+        ));
     }
     if let Some(control) = text.chars().find(|c| forbidden(*c)) {
-        return Err(InvalidInput::new(field, format!("holds the control character {control:?}")));
+        return Err(InvalidInput::new(
+            field,
+            format!("holds the control character {control:?}"),
+        ));
     }
     Ok(())
 }
@@ -131,8 +170,9 @@ pub struct Placement {
 
 /// The sort key of the index: `YYYY-MM-DDTHH:MM:SS.mmmZ#<comment id>`.
 ///
-/// The key is unique, because DynamoDB documents no order of index items with equal sort keys. Its order, as text and
-/// as this type, is (creation time, id by bytes), which is the order of (score, member) in Redis.
+/// The key is unique, because DynamoDB documents no order of index items with equal sort keys. Its
+/// order, as text and as this type, is (creation time, id by bytes), which is the order of (score,
+/// member) in Redis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
 #[display("{created_at}#{id}")]
 pub struct Cd {
@@ -143,7 +183,12 @@ pub struct Cd {
 impl Cd {
     /// Refuses any text that `Display` does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let malformed = || Malformed::new("cd", format!("{} is not <instant>#<comment id>", quoted(text)));
+        let malformed = || {
+            Malformed::new(
+                "cd",
+                format!("{} is not <instant>#<comment id>", quoted(text)),
+            )
+        };
         let (instant, id) = text.split_once('#').ok_or_else(malformed)?;
         Ok(Self {
             created_at: Timestamp::parse_text(instant).ok_or_else(malformed)?,
@@ -154,19 +199,31 @@ impl Cd {
     /// The next possible key; no key lies between. `None` at the end of time.
     pub fn just_after(&self) -> Option<Self> {
         if let Some(id) = self.id.next() {
-            return Some(Self { created_at: self.created_at, id });
+            return Some(Self {
+                created_at: self.created_at,
+                id,
+            });
         }
         let created_at = self.created_at.plus_ms(1);
-        (created_at > self.created_at).then(|| Self { created_at, id: CommentId::least() })
+        (created_at > self.created_at).then(|| Self {
+            created_at,
+            id: CommentId::least(),
+        })
     }
 
     /// The previous possible key; no key lies between. `None` at the beginning of time.
     pub fn just_before(&self) -> Option<Self> {
         if let Some(id) = self.id.previous() {
-            return Some(Self { created_at: self.created_at, id });
+            return Some(Self {
+                created_at: self.created_at,
+                id,
+            });
         }
         let created_at = self.created_at.plus_ms(-1);
-        (created_at < self.created_at).then(|| Self { created_at, id: CommentId::greatest() })
+        (created_at < self.created_at).then(|| Self {
+            created_at,
+            id: CommentId::greatest(),
+        })
     }
 }
 
@@ -178,7 +235,13 @@ mod tests {
     #[test]
     fn each_broken_text_names_its_field() {
         let field = |title: &str, body: &str, author: &str| {
-            CommentText::new(Some(title.to_owned()), body.to_owned(), Some(author.to_owned())).unwrap_err().field
+            CommentText::new(
+                Some(title.to_owned()),
+                body.to_owned(),
+                Some(author.to_owned()),
+            )
+            .unwrap_err()
+            .field
         };
         assert_eq!(field(&"x".repeat(201), "b", "a"), "title");
         assert_eq!(field("two\nlines", "b", "a"), "title");
@@ -195,12 +258,24 @@ mod tests {
             let text = CommentText::new(some(blank), "b".to_owned(), some(blank)).unwrap();
             assert_eq!((text.title, text.author), (None, None), "{blank:?}");
             let refused = CommentText::new(None, blank.to_owned(), None).unwrap_err();
-            assert_eq!(refused.to_string(), "body: is empty: it has no visible character");
-            let stored = CommentText { title: some(blank), body: blank.to_owned(), author: some(blank) };
-            let shown = CommentText { title: None, body: blank.to_owned(), author: None };
+            assert_eq!(
+                refused.to_string(),
+                "body: is empty: it has no visible character"
+            );
+            let stored = CommentText {
+                title: some(blank),
+                body: blank.to_owned(),
+                author: some(blank),
+            };
+            let shown = CommentText {
+                title: None,
+                body: blank.to_owned(),
+                author: None,
+            };
             assert_eq!(stored.shown(), shown, "{blank:?}");
         }
-        let kept = CommentText::new(some(" t "), "\u{200b}b".to_owned(), some("\u{202e}a")).unwrap();
+        let kept =
+            CommentText::new(some(" t "), "\u{200b}b".to_owned(), some("\u{202e}a")).unwrap();
         assert_eq!(kept.clone().shown(), kept);
     }
 
@@ -211,7 +286,10 @@ mod tests {
     }
 
     fn cd(ms: i64, id: &str) -> Cd {
-        Cd { created_at: Timestamp::from_epoch_ms(ms).unwrap(), id: CommentId::parse(id).unwrap() }
+        Cd {
+            created_at: Timestamp::from_epoch_ms(ms).unwrap(),
+            id: CommentId::parse(id).unwrap(),
+        }
     }
 
     fn ids() -> impl Strategy<Value = String> {

@@ -1,11 +1,12 @@
-//! The keys of attributes that pages for people show (docs/api.md). Everything else in attributes is the site's.
+//! The keys of attributes that pages for people show (docs/api.md). Everything else in attributes
+//! is the site's.
 
 use serde_json::Value;
 
 use crate::{comment::CommentText, site_data::CommentAttributes, timestamp::Timestamp};
 
-/// What pages show of a comment's attributes. A value of another type or form counts as absent: attributes may hold
-/// anything.
+/// What pages show of a comment's attributes. A value of another type or form counts as absent:
+/// attributes may hold anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Documented {
     /// Whether the site has verified the comment: `verified` is `true`.
@@ -52,13 +53,31 @@ mod tests {
 
     #[test]
     fn a_reply_has_a_text_and_perhaps_an_author_and_a_time() {
-        let whole =
-            of(r#"{"verified": true, "reply": {"text": "Thanks!", "author": "Ada's", "at": "2024-02-29T12:00:00Z"}}"#);
+        let whole = of(
+            r#"{"verified": true, "reply": {"text": "Thanks!", "author": "Ada's", "at": "2024-02-29T12:00:00Z"}}"#,
+        );
         let at = Timestamp::parse("2024-02-29T12:00:00Z").ok();
-        let reply = Reply { text: "Thanks!".to_owned(), author: Some("Ada's".to_owned()), at };
-        assert_eq!(whole, Documented { is_verified: true, reply: Some(reply.clone()) });
-        let alone = Some(Reply { author: None, at: None, ..reply });
-        assert_eq!(of(r#"{"reply": {"text": "Thanks!", "author": 7, "at": "yesterday"}}"#).reply, alone);
+        let reply = Reply {
+            text: "Thanks!".to_owned(),
+            author: Some("Ada's".to_owned()),
+            at,
+        };
+        assert_eq!(
+            whole,
+            Documented {
+                is_verified: true,
+                reply: Some(reply.clone())
+            }
+        );
+        let alone = Some(Reply {
+            author: None,
+            at: None,
+            ..reply
+        });
+        assert_eq!(
+            of(r#"{"reply": {"text": "Thanks!", "author": 7, "at": "yesterday"}}"#).reply,
+            alone
+        );
     }
 
     #[test]

@@ -8,7 +8,8 @@ use crate::{AuthorId, CommentId, Gtin, Language, ProductId, Revision, Timestamp,
 
 /// Input of a person or a client that breaks a rule: report it, and change nothing.
 ///
-/// The message says what was wrong and what is allowed; it never repeats more than 80 characters of the input.
+/// The message says what was wrong and what is allowed; it never repeats more than 80 characters of
+/// the input.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{field}: {problem}")]
 pub struct InvalidInput {
@@ -18,12 +19,15 @@ pub struct InvalidInput {
 
 impl InvalidInput {
     pub fn new(field: &'static str, problem: impl Into<String>) -> Self {
-        Self { field, problem: problem.into() }
+        Self {
+            field,
+            problem: problem.into(),
+        }
     }
 }
 
-/// An item or a stream record that does not have the shape described in [`crate::item`], and never will. Trying again
-/// does not help, so a stream handler puts it into quarantine.
+/// An item or a stream record that does not have the shape described in [`crate::item`], and never
+/// will. Trying again does not help, so a stream handler puts it into quarantine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("malformed {what}: {problem}")]
 pub struct Malformed {
@@ -33,13 +37,19 @@ pub struct Malformed {
 
 impl Malformed {
     pub fn new(what: &'static str, problem: impl Into<String>) -> Self {
-        Self { what, problem: problem.into() }
+        Self {
+            what,
+            problem: problem.into(),
+        }
     }
 
-    /// An error about an attribute of a stored item, which it names by the item's key. The problem never repeats a
-    /// comment's text.
+    /// An error about an attribute of a stored item, which it names by the item's key. The problem
+    /// never repeats a comment's text.
     pub fn of_item(pk: &str, sk: &str, attribute: &str, problem: impl fmt::Display) -> Self {
-        Self::new("item", format!("pk {pk:?}, sk {sk:?}, attribute {attribute}: {problem}"))
+        Self::new(
+            "item",
+            format!("pk {pk:?}, sk {sk:?}, attribute {attribute}: {problem}"),
+        )
     }
 }
 

@@ -1,7 +1,7 @@
 //! Filters, their keys, and the base sets of the page index.
 //!
-//! **Invariant:** every filter has exactly one key. All five ratings together do not restrict anything, so `1.2.3.4.5`
-//! is never a key.
+//! **Invariant:** every filter has exactly one key. All five ratings together do not restrict
+//! anything, so `1.2.3.4.5` is never a key.
 
 use std::fmt;
 
@@ -16,8 +16,8 @@ use crate::{
     rating::{Rating, RatingSet},
 };
 
-/// Stands for "any language" and "any rating" in a key. It sorts after every language tag and digit, so a comment's
-/// primary item is the last one of its item collection.
+/// Stands for "any language" and "any rating" in a key. It sorts after every language tag and
+/// digit, so a comment's primary item is the last one of its item collection.
 pub const ANY: &str = "~";
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,11 +27,17 @@ pub struct Filter {
 }
 
 impl Filter {
-    pub const ANY: Self = Self { language: None, ratings: None };
+    pub const ANY: Self = Self {
+        language: None,
+        ratings: None,
+    };
 
     /// The filter for a language and a set of ratings; `None` means any.
     pub fn new(language: Option<Language>, ratings: Option<RatingSet>) -> Self {
-        Self { language, ratings: ratings.filter(|set| *set != RatingSet::ALL) }
+        Self {
+            language,
+            ratings: ratings.filter(|set| *set != RatingSet::ALL),
+        }
     }
 
     pub fn language(&self) -> Option<&Language> {
@@ -44,8 +50,12 @@ impl Filter {
     }
 
     pub fn matches(&self, placement: &Placement) -> bool {
-        self.language.as_ref().is_none_or(|language| *language == placement.language)
-            && self.ratings.is_none_or(|ratings| ratings.contains(placement.rating))
+        self.language
+            .as_ref()
+            .is_none_or(|language| *language == placement.language)
+            && self
+                .ratings
+                .is_none_or(|ratings| ratings.contains(placement.rating))
     }
 
     /// A placement that the filter matches, of an undetermined language if it matches any.
@@ -54,14 +64,21 @@ impl Filter {
         Placement {
             product: product.clone(),
             language: self.language.clone().unwrap_or_else(Language::undetermined),
-            rating: self.ratings.and_then(|ratings| ratings.iter().next()).unwrap_or(lowest),
+            rating: self
+                .ratings
+                .and_then(|ratings| ratings.iter().next())
+                .unwrap_or(lowest),
         }
     }
 
     /// The disjoint base sets whose union holds the matching comments: one for each rating.
     pub fn base_sets(&self, product: &ProductId) -> Vec<BaseSet> {
         let ratings = self.ratings.unwrap_or(RatingSet::ALL);
-        let set = |rating| BaseSet { product: product.clone(), language: self.language.clone(), rating };
+        let set = |rating| BaseSet {
+            product: product.clone(),
+            language: self.language.clone(),
+            rating,
+        };
         ratings.iter().map(set).collect()
     }
 }
@@ -85,32 +102,53 @@ pub struct FilterKey {
 }
 
 impl FilterKey {
-    /// The end of every primary item's sort key and of no other sort key. The event source mappings filter by it.
+    /// The end of every primary item's sort key and of no other sort key. The event source mappings
+    /// filter by it.
     pub const PRIMARY_SUFFIX: &str = "/~/~";
 
     pub fn primary(product: ProductId) -> Self {
-        Self { product, filter: Filter::ANY }
+        Self {
+            product,
+            filter: Filter::ANY,
+        }
     }
 
     /// Refuses any text that `Display` does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let malformed =
-            || Malformed::new("filter key", format!("{text:?} is not PRODUCT#<product>/<language>/<ratings>"));
-        let parts = text.strip_prefix("PRODUCT#").and_then(|parts| parts.split('/').collect_array());
+        let malformed = || {
+            Malformed::new(
+                "filter key",
+                format!("{text:?} is not PRODUCT#<product>/<language>/<ratings>"),
+            )
+        };
+        let parts = text
+            .strip_prefix("PRODUCT#")
+            .and_then(|parts| parts.split('/').collect_array());
         let [product, language, ratings] = parts.ok_or_else(malformed)?;
         // Each part has exactly one spelling: the one that its `Display` produces.
         let language = match language {
             ANY => None,
-            tag => {
-                Some(Language::parse_stored(tag).ok().filter(|parsed| parsed.as_str() == tag).ok_or_else(malformed)?)
-            }
+            tag => Some(
+                Language::parse_stored(tag)
+                    .ok()
+                    .filter(|parsed| parsed.as_str() == tag)
+                    .ok_or_else(malformed)?,
+            ),
         };
         let ratings = match ratings {
             ANY => None,
-            set => Some(RatingSet::parse(set).ok().filter(|set| *set != RatingSet::ALL).ok_or_else(malformed)?),
+            set => Some(
+                RatingSet::parse(set)
+                    .ok()
+                    .filter(|set| *set != RatingSet::ALL)
+                    .ok_or_else(malformed)?,
+            ),
         };
         let product = ProductId::from_escaped(product).map_err(|_| malformed())?;
-        Ok(Self { product, filter: Filter::new(language, ratings) })
+        Ok(Self {
+            product,
+            filter: Filter::new(language, ratings),
+        })
     }
 
     pub fn is_primary(&self) -> bool {
@@ -118,8 +156,8 @@ impl FilterKey {
     }
 }
 
-/// A set in the page index: a product's comments of one language or any, with one rating. Its name inside its index
-/// partition is `PRODUCT#<product>:<language or ~>/<rating>`.
+/// A set in the page index: a product's comments of one language or any, with one rating. Its name
+/// inside its index partition is `PRODUCT#<product>:<language or ~>/<rating>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
 #[display("PRODUCT#{}:{}/{rating}", product.escaped(), language.as_ref().map_or(ANY, Language::as_str))]
 pub struct BaseSet {
@@ -130,7 +168,8 @@ pub struct BaseSet {
 }
 
 impl Placement {
-    /// The 31 filters, all but [`Filter::ANY`], under which a comment with this placement has a duplicate.
+    /// The 31 filters, all but [`Filter::ANY`], under which a comment with this placement has a
+    /// duplicate.
     pub fn duplicate_filters(&self) -> impl Iterator<Item = Filter> {
         let ratings = RatingSet::every().filter(|set| set.contains(self.rating));
         ratings
@@ -140,11 +179,18 @@ impl Placement {
     }
 
     pub fn duplicate_keys(&self) -> impl Iterator<Item = FilterKey> {
-        self.duplicate_filters().map(|filter| FilterKey { product: self.product.clone(), filter })
+        self.duplicate_filters().map(|filter| FilterKey {
+            product: self.product.clone(),
+            filter,
+        })
     }
 
     pub fn base_sets(&self) -> [BaseSet; 2] {
-        let set = |language| BaseSet { product: self.product.clone(), language, rating: self.rating };
+        let set = |language| BaseSet {
+            product: self.product.clone(),
+            language,
+            rating: self.rating,
+        };
         [None, Some(self.language.clone())].map(set)
     }
 }
@@ -157,7 +203,8 @@ mod tests {
     use proptest::prelude::*;
 
     pub(crate) fn placements() -> impl Strategy<Value = Placement> {
-        let product = "[^\\p{Cc}]{1,60}".prop_filter("allowed", |text| ProductId::parse_stored(text).is_ok());
+        let product =
+            "[^\\p{Cc}]{1,60}".prop_filter("allowed", |text| ProductId::parse_stored(text).is_ok());
         let language = prop::sample::select(vec!["en", "ko", "pt-BR", "zh-Hant-TW"]);
         (product, language, 1..=5_u64).prop_map(|(product, language, rating)| Placement {
             product: ProductId::parse_stored(&product).unwrap(),
@@ -168,8 +215,10 @@ mod tests {
 
     #[test]
     fn all_five_ratings_are_no_filter() {
-        let key =
-            FilterKey { product: ProductId::parse("a/b").unwrap(), filter: Filter::new(None, Some(RatingSet::ALL)) };
+        let key = FilterKey {
+            product: ProductId::parse("a/b").unwrap(),
+            filter: Filter::new(None, Some(RatingSet::ALL)),
+        };
         assert!(key.is_primary());
         assert_eq!(key.to_string(), "PRODUCT#a%2Fb/~/~");
         assert!(FilterKey::parse("PRODUCT#a%2Fb/~/1.2.3.4.5").is_err());
@@ -198,7 +247,11 @@ mod tests {
             language: Language::parse(&format!("en-x-{}", ["abcdefgh"; 3].join("-"))).unwrap(),
             rating: Rating::ALL[0],
         };
-        let longest = placement.duplicate_keys().map(|key| key.to_string().len()).max().unwrap();
+        let longest = placement
+            .duplicate_keys()
+            .map(|key| key.to_string().len())
+            .max()
+            .unwrap();
         assert!(longest + Language::MAX_LEN <= 1024, "{longest}");
     }
 

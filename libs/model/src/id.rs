@@ -14,8 +14,8 @@ const CHARACTERS: &str = "-.0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmno
 const LEAST: char = '-';
 const GREATEST: char = 'z';
 
-/// Whether URL clients remove a text that is a whole part of a path, also percent-encoded (RFC 3986 section 5.2.4, URL
-/// Standard section 4.4). Links to such an id would not work.
+/// Whether URL clients remove a text that is a whole part of a path, also percent-encoded (RFC 3986
+/// section 5.2.4, URL Standard section 4.4). Links to such an id would not work.
 pub(crate) fn is_dot_segment(text: &str) -> bool {
     matches!(text, "." | "..")
 }
@@ -33,11 +33,15 @@ impl CommentId {
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         if text.is_empty() || text.len() > Self::MAX_LEN || !text.bytes().all(allowed) {
-            let problem = format!("{} is not a comment id: 1 to 64 characters of A-Z a-z 0-9 . _ -", quoted(text));
+            let problem = format!(
+                "{} is not a comment id: 1 to 64 characters of A-Z a-z 0-9 . _ -",
+                quoted(text)
+            );
             return Err(InvalidInput::new("id", problem));
         }
         if is_dot_segment(text) {
-            let problem = format!("{text:?} cannot be a comment id: URL clients remove it from paths");
+            let problem =
+                format!("{text:?} cannot be a comment id: URL clients remove it from paths");
             return Err(InvalidInput::new("id", problem));
         }
         Ok(Self(text.to_owned()))
@@ -57,7 +61,11 @@ impl CommentId {
 
     pub(crate) fn next(&self) -> Option<Self> {
         let next = self.next_text()?;
-        if is_dot_segment(&next.0) { next.next() } else { Some(next) }
+        if is_dot_segment(&next.0) {
+            next.next()
+        } else {
+            Some(next)
+        }
     }
 
     fn next_text(&self) -> Option<Self> {
@@ -72,7 +80,11 @@ impl CommentId {
 
     pub(crate) fn previous(&self) -> Option<Self> {
         let previous = self.previous_text()?;
-        if is_dot_segment(&previous.0) { previous.previous() } else { Some(previous) }
+        if is_dot_segment(&previous.0) {
+            previous.previous()
+        } else {
+            Some(previous)
+        }
     }
 
     fn previous_text(&self) -> Option<Self> {
@@ -87,20 +99,24 @@ impl CommentId {
     }
 }
 
-/// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.` nor `..`. The first and
-/// the last one are visible.
+/// The id of a product: any text of 1 to 200 characters, but no control characters and neither `.`
+/// nor `..`. The first and the last one are visible.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String")]
 pub struct ProductId(String);
 
 impl ProductId {
-    /// The longest id, in characters. 200 characters of 4 bytes keep every key below DynamoDB's 1,024 bytes.
+    /// The longest id, in characters. 200 characters of 4 bytes keep every key below DynamoDB's
+    /// 1,024 bytes.
     pub const MAX_CHARS: usize = 200;
 
     /// An id to write. It is kept as given, without Unicode normalisation.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         if !text.is_empty() && !has_visible_ends(text) {
-            let problem = format!("{} begins or ends with a space or a character that nobody sees", quoted(text));
+            let problem = format!(
+                "{} begins or ends with a space or a character that nobody sees",
+                quoted(text)
+            );
             return Err(InvalidInput::new("product", problem));
         }
         Self::parse_stored(text)
@@ -126,7 +142,8 @@ impl ProductId {
         &self.0
     }
 
-    /// The id as it is written inside keys: `/ # ~ % { }` and spaces are percent-encoded, all else is unchanged.
+    /// The id as it is written inside keys: `/ # ~ % { }` and spaces are percent-encoded, all else
+    /// is unchanged.
     pub fn escaped(&self) -> String {
         let mut escaped = String::with_capacity(self.0.len());
         for character in self.0.chars() {
@@ -144,12 +161,24 @@ impl ProductId {
         escaped
     }
 
-    /// Refuses text that [`ProductId::escaped`] does not produce, so each product has exactly one spelling in keys.
+    /// Refuses text that [`ProductId::escaped`] does not produce, so each product has exactly one
+    /// spelling in keys.
     pub fn from_escaped(escaped: &str) -> Result<Self, InvalidInput> {
-        let not_ours = || InvalidInput::new("product", format!("{} is not an escaped product id", quoted(escaped)));
-        let decoded = percent_decode_str(escaped).decode_utf8().map_err(|_| not_ours())?;
+        let not_ours = || {
+            InvalidInput::new(
+                "product",
+                format!("{} is not an escaped product id", quoted(escaped)),
+            )
+        };
+        let decoded = percent_decode_str(escaped)
+            .decode_utf8()
+            .map_err(|_| not_ours())?;
         let product = Self::parse_stored(&decoded)?;
-        if product.escaped() == escaped { Ok(product) } else { Err(not_ours()) }
+        if product.escaped() == escaped {
+            Ok(product)
+        } else {
+            Err(not_ours())
+        }
     }
 }
 
@@ -160,7 +189,10 @@ mod tests {
     #[test]
     fn keys_hold_the_product_with_its_separators_escaped() {
         let escaped = |text: &str| ProductId::parse(text).unwrap().escaped();
-        assert_eq!(escaped("assurance/direct-assurance/auto"), "assurance%2Fdirect-assurance%2Fauto");
+        assert_eq!(
+            escaped("assurance/direct-assurance/auto"),
+            "assurance%2Fdirect-assurance%2Fauto"
+        );
         assert_eq!(escaped("a b#c~d%e{f}"), "a%20b%23c%7Ed%25e%7Bf%7D");
         assert_eq!(escaped("קפה☕"), "קפה☕");
     }
@@ -178,10 +210,16 @@ mod tests {
             assert!(CommentId::parse(id).is_err(), "{id}");
         }
         for product in ["", ".", "..", "a\nb", "\u{7f}", &"x".repeat(201)] {
-            assert!(ProductId::parse(product).is_err() && ProductId::parse_stored(product).is_err(), "{product:?}");
+            assert!(
+                ProductId::parse(product).is_err() && ProductId::parse_stored(product).is_err(),
+                "{product:?}"
+            );
         }
         for product in ["\u{200b}", "\u{feff}p", " p", "p ", "p\u{2060}"] {
-            assert!(ProductId::parse(product).is_err() && ProductId::parse_stored(product).is_ok(), "{product:?}");
+            assert!(
+                ProductId::parse(product).is_err() && ProductId::parse_stored(product).is_ok(),
+                "{product:?}"
+            );
         }
         assert!(ProductId::parse(&"😀".repeat(200)).is_ok());
         assert!(CommentId::parse("...").is_ok() && ProductId::parse("...").is_ok());

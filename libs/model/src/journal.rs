@@ -1,21 +1,24 @@
 //! The change journal: which comments changed when.
 //!
-//! Every write of a primary item carries its entry in the same transaction, so the repair job finds each change,
-//! deletions included, without a scan. A **report** is an entry without a change, about a comment of which a reader missed
-//! something. The repair job checks it like a changed one.
+//! Every write of a primary item carries its entry in the same transaction, so the repair job finds
+//! each change, deletions included, without a scan. A **report** is an entry without a change,
+//! about a comment of which a reader missed something. The repair job checks it like a changed one.
 
 use std::ops::Not;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{comment::Placement, error::Malformed, id::CommentId, revision::Revision, timestamp::Timestamp};
+use crate::{
+    comment::Placement, error::Malformed, id::CommentId, revision::Revision, timestamp::Timestamp,
+};
 
-/// Number of partition keys over which an hour's entries are spread. DynamoDB writes 1,000 units a second to one key
-/// (AWS: "Best practices for designing and using partition keys effectively"). A transactional put costs two, so eight
-/// keys allow some 4,000 changes a second.
+/// Number of partition keys over which an hour's entries are spread. DynamoDB writes 1,000 units a
+/// second to one key (AWS: "Best practices for designing and using partition keys effectively"). A
+/// transactional put costs two, so eight keys allow some 4,000 changes a second.
 pub const JOURNAL_SHARDS: u32 = 8;
 
-/// How long entries are kept before DynamoDB's TTL removes them: longer than a round of the weekly audit.
+/// How long entries are kept before DynamoDB's TTL removes them: longer than a round of the weekly
+/// audit.
 pub const JOURNAL_RETENTION_DAYS: i64 = 14;
 
 const PREFIX: &str = "CHANGE#";
@@ -23,8 +26,8 @@ const PREFIX: &str = "CHANGE#";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     pub id: CommentId,
-    /// The revision that the change made; its instant is the entry's. A deletion has one too. That of a report is no
-    /// item's: only its instant counts.
+    /// The revision that the change made; its instant is the entry's. A deletion has one too. That
+    /// of a report is no item's: only its instant counts.
     pub revision: Revision,
     /// The comment's placement before; `None` when the change created it.
     pub before: Option<Placement>,
@@ -56,10 +59,17 @@ pub fn journal_pk(hour_of: Timestamp, shard: u32) -> String {
 }
 
 impl JournalEntry {
-    /// A report of a comment. Its key is that of a change at `now`: a writer that finds it taken takes a later one.
+    /// A report of a comment. Its key is that of a change at `now`: a writer that finds it taken
+    /// takes a later one.
     pub fn report(id: CommentId, looked_for: Placement, now: Timestamp, random: u128) -> Self {
         let (before, after) = (Some(looked_for.clone()), Some(looked_for));
-        Self { id, revision: Revision::after(None, now, random), before, after, is_report: true }
+        Self {
+            id,
+            revision: Revision::after(None, now, random),
+            before,
+            after,
+            is_report: true,
+        }
     }
 
     pub fn to_item(&self) -> JournalItem {
@@ -89,9 +99,23 @@ impl TryFrom<JournalItem> for JournalEntry {
             .sk
             .split_once('#')
             .and_then(|(_, id)| CommentId::parse(id).ok())
-            .ok_or_else(|| Malformed::of_item(&item.pk, &item.sk, "sk", "is not <instant>#<comment id>"))?;
-        let JournalItem { revision, before, after, is_report, .. } = item;
-        Ok(Self { id, revision, before, after, is_report })
+            .ok_or_else(|| {
+                Malformed::of_item(&item.pk, &item.sk, "sk", "is not <instant>#<comment id>")
+            })?;
+        let JournalItem {
+            revision,
+            before,
+            after,
+            is_report,
+            ..
+        } = item;
+        Ok(Self {
+            id,
+            revision,
+            before,
+            after,
+            is_report,
+        })
     }
 }
 
@@ -105,7 +129,13 @@ mod tests {
         let comment = comment("c1", "a/b", "en", 4);
         let (id, placement, revision) = (comment.id.clone(), comment.placement(), comment.revision);
         let report = JournalEntry::report(id.clone(), placement.clone(), revision.instant(), 1);
-        let change = JournalEntry { id, revision, before: None, after: Some(placement), is_report: false };
+        let change = JournalEntry {
+            id,
+            revision,
+            before: None,
+            after: Some(placement),
+            is_report: false,
+        };
         for entry in [change, report] {
             let item = entry.to_item();
             assert!(item.pk.starts_with("CHANGE#2024-02-29T12#"), "{}", item.pk);

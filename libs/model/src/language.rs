@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{InvalidInput, quoted};
 
-/// A well-formed language tag (BCP 47, RFC 5646), in its canonical spelling: `en`, `pt-BR`, `zh-Hant-TW`.
+/// A well-formed language tag (BCP 47, RFC 5646), in its canonical spelling: `en`, `pt-BR`,
+/// `zh-Hant-TW`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
 #[serde(try_from = "String")]
 pub struct Language(String);
@@ -16,23 +17,26 @@ impl Language {
     /// Maximum length of a tag in bytes. RFC 5646 section 4.4.1 asks for room for 35.
     pub const MAX_LEN: usize = 35;
 
-    /// Reads a tag, and takes the canonical code of its language (Unicode Technical Standard 35, annex C): `he` for `iw` and
-    /// `heb`. So all comments of a language have one filter.
+    /// Reads a tag, and takes the canonical code of its language (Unicode Technical Standard 35,
+    /// annex C): `he` for `iw` and `heb`. So all comments of a language have one filter.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let tag = Self::parse_stored(text)?;
-        // Codes of four to eight letters are well-formed, but there are none: it is a language's name.
+        // Codes of four to eight letters are well-formed, but there are none: it is a language's
+        // name.
         let primary = tag.0.split('-').next().unwrap_or_default();
         if primary.len() > 3 {
             return Err(refused(text));
         }
-        let Ok(mut locale) = tag.0.parse::<Locale>() else { return Ok(tag) };
+        let Ok(mut locale) = tag.0.parse::<Locale>() else {
+            return Ok(tag);
+        };
         LocaleCanonicalizer::new_extended().canonicalize(&mut locale);
         // Its case is normalised differently where it has more than language, script and region.
         Ok(Self::parse_stored(&locale.to_string()).unwrap_or(tag))
     }
 
-    /// Reads a tag as it may be stored: earlier versions and other tools wrote other codes. Normalises its case (RFC 5646
-    /// section 2.1.1).
+    /// Reads a tag as it may be stored: earlier versions and other tools wrote other codes.
+    /// Normalises its case (RFC 5646 section 2.1.1).
     pub fn parse_stored(text: &str) -> Result<Self, InvalidInput> {
         if text.len() > Self::MAX_LEN {
             return Err(refused(text));
@@ -66,7 +70,12 @@ mod tests {
 
     #[test]
     fn the_case_of_a_tag_is_normalised() {
-        for (given, normal) in [("EN", "en"), ("pt-br", "pt-BR"), ("ZH-hant-tw", "zh-Hant-TW"), ("x-Pig", "x-pig")] {
+        for (given, normal) in [
+            ("EN", "en"),
+            ("pt-br", "pt-BR"),
+            ("ZH-hant-tw", "zh-Hant-TW"),
+            ("x-Pig", "x-pig"),
+        ] {
             assert_eq!(Language::parse(given).unwrap().as_str(), normal);
         }
     }
@@ -92,7 +101,16 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "e", "en_US", "~", "en/US", "en-", "français", &"en-a".repeat(75)] {
+        for text in [
+            "",
+            "e",
+            "en_US",
+            "~",
+            "en/US",
+            "en-",
+            "français",
+            &"en-a".repeat(75),
+        ] {
             assert!(Language::parse(text).is_err(), "{text}");
         }
         assert!(Language::parse("German").is_err() && Language::parse("german-AT").is_err());

@@ -1,7 +1,8 @@
-//! The meaning of Pagemark's data: ids, filters, keys, items, page arithmetic, and the plans of writes.
+//! The meaning of Pagemark's data: ids, filters, keys, items, page arithmetic, and the plans of
+//! writes.
 //!
-//! **Invariant:** this crate does no I/O, reads no clock and draws no randomness. Everything is a function of its
-//! arguments and is tested as data. ARCHITECTURE.md defines the words.
+//! **Invariant:** this crate does no I/O, reads no clock and draws no randomness. Everything is a
+//! function of its arguments and is tested as data. ARCHITECTURE.md defines the words.
 
 mod blob;
 mod comment;

@@ -1,7 +1,8 @@
-//! Stable numbering: pages are counted from the oldest comment, so later posts never change a numbered page.
+//! Stable numbering: pages are counted from the oldest comment, so later posts never change a
+//! numbered page.
 //!
-//! `total` comments make `q = total / size` full pages (rounded down). Comments that are not settled yet do not count, and
-//! are on the front page too (ADR 57).
+//! `total` comments make `q = total / size` full pages (rounded down). Comments that are not
+//! settled yet do not count, and are on the front page too (ADR 57).
 //!
 //! | page | ranks, counted from the oldest comment | how many comments |
 //! | --- | --- | --- |
@@ -10,8 +11,8 @@
 //!
 //! **Invariant:** every comment is on exactly one page (`every_comment_is_on_exactly_one_page`).
 //!
-//! **Invariant:** appending comments changes no archive page; one new page appears for `size` comments
-//! (`appending_comments_changes_the_front_page_only`).
+//! **Invariant:** appending comments changes no archive page; one new page appears for `size`
+//! comments (`appending_comments_changes_the_front_page_only`).
 //!
 //! An archive page exists only when at least `size` comments are newer than all on it.
 
@@ -32,7 +33,8 @@ impl StablePages {
         self.full().saturating_sub(1)
     }
 
-    /// Number of pages. As a number, it leads to the front page, because that archive page comes next.
+    /// Number of pages. As a number, it leads to the front page, because that archive page comes
+    /// next.
     pub fn count(self) -> u64 {
         self.full().max(1)
     }
@@ -42,7 +44,8 @@ impl StablePages {
         2 * u16::from(size.get()) - 1
     }
 
-    /// The archive page of the comment with this rank, counted from 0 for the oldest comment; `None` for the front page.
+    /// The archive page of the comment with this rank, counted from 0 for the oldest comment;
+    /// `None` for the front page.
     pub fn of_rank(self, rank: u64) -> Option<PageNumber> {
         Some(PageNumber::of_rank(rank, self.size)).filter(|number| number.get() <= self.archived())
     }
@@ -57,13 +60,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The ranks on each page that answers at an address: those of the archive pages in order, then those of the front
-    /// page.
+    /// The ranks on each page that answers at an address: those of the archive pages in order, then
+    /// those of the front page.
     fn contents(total: u64, size: u64) -> Vec<Vec<u64>> {
         let pages = StablePages::new(total, PageSize::new(size).unwrap());
         let mut contents = vec![Vec::new(); usize::try_from(pages.count()).unwrap()];
         for rank in 0..total {
-            let page = pages.of_rank(rank).map_or(pages.archived(), |number| number.get() - 1);
+            let page = pages
+                .of_rank(rank)
+                .map_or(pages.archived(), |number| number.get() - 1);
             contents[usize::try_from(page).unwrap()].push(rank);
         }
         contents
@@ -71,9 +76,14 @@ mod tests {
 
     #[test]
     fn a_page_is_archived_when_as_many_comments_are_newer() {
-        for (total, archived, count) in [(0, 0, 1), (39, 0, 1), (40, 1, 2), (59, 1, 2), (60, 2, 3)] {
+        for (total, archived, count) in [(0, 0, 1), (39, 0, 1), (40, 1, 2), (59, 1, 2), (60, 2, 3)]
+        {
             let pages = StablePages::new(total, PageSize::new(20).unwrap());
-            assert_eq!((pages.archived(), pages.count()), (archived, count), "{total}");
+            assert_eq!(
+                (pages.archived(), pages.count()),
+                (archived, count),
+                "{total}"
+            );
         }
     }
 

@@ -6,7 +6,9 @@ use strum::EnumString;
 
 use crate::error::{InvalidInput, quoted};
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, strum::Display, EnumString)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, strum::Display, EnumString,
+)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Order {
@@ -17,7 +19,9 @@ pub enum Order {
 
 impl Order {
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        text.parse().map_err(|_| InvalidInput::new("order", format!("{} is not newest or oldest", quoted(text))))
+        text.parse().map_err(|_| {
+            InvalidInput::new("order", format!("{} is not newest or oldest", quoted(text)))
+        })
     }
 
     pub fn reversed(self) -> Self {
@@ -34,14 +38,18 @@ pub struct PageNumber(u64);
 
 impl PageNumber {
     pub const FIRST: Self = Self(1);
-    /// The greatest page number. Multiplied by the greatest page size, it is still exact in Redis's doubles.
+    /// The greatest page number. Multiplied by the greatest page size, it is still exact in Redis's
+    /// doubles.
     pub const MAX: Self = Self(1_000_000_000_000);
 
     pub fn new(number: u64) -> Result<Self, InvalidInput> {
         if (1..=Self::MAX.0).contains(&number) {
             Ok(Self(number))
         } else {
-            Err(InvalidInput::new("page", format!("{number} is not a page number: 1 to {}", Self::MAX.0)))
+            Err(InvalidInput::new(
+                "page",
+                format!("{number} is not a page number: 1 to {}", Self::MAX.0),
+            ))
         }
     }
 
@@ -73,7 +81,10 @@ impl PageSize {
     pub fn new(number: u64) -> Result<Self, InvalidInput> {
         match u8::try_from(number) {
             Ok(small) if (1..=Self::MAX.0).contains(&small) => Ok(Self(small)),
-            _ => Err(InvalidInput::new("page_size", format!("{number} is not a page size: 1 to {}", Self::MAX.0))),
+            _ => Err(InvalidInput::new(
+                "page_size",
+                format!("{number} is not a page size: 1 to {}", Self::MAX.0),
+            )),
         }
     }
 
@@ -98,7 +109,12 @@ impl Default for PageSize {
 }
 
 fn parse_digits(field: &'static str, text: &str) -> Result<u64, InvalidInput> {
-    let refuse = || InvalidInput::new(field, format!("{} is not a whole number from 1", quoted(text)));
+    let refuse = || {
+        InvalidInput::new(
+            field,
+            format!("{} is not a whole number from 1", quoted(text)),
+        )
+    };
     // `parse` alone would accept a sign.
     if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(refuse());
@@ -113,11 +129,26 @@ mod tests {
 
     #[test]
     fn numbers_out_of_range_are_refused() {
-        for text in ["", "0", "-1", "+1", "1e9", "two", "1.0", " 1", "99999999999999999999", "1000000000001"] {
+        for text in [
+            "",
+            "0",
+            "-1",
+            "+1",
+            "1e9",
+            "two",
+            "1.0",
+            " 1",
+            "99999999999999999999",
+            "1000000000001",
+        ] {
             assert_eq!(PageNumber::parse(text).unwrap_err().field, "page", "{text}");
         }
         for text in ["0", "101", "256", "257"] {
-            assert_eq!(PageSize::parse(text).unwrap_err().field, "page_size", "{text}");
+            assert_eq!(
+                PageSize::parse(text).unwrap_err().field,
+                "page_size",
+                "{text}"
+            );
         }
     }
 

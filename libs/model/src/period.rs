@@ -26,7 +26,10 @@ impl Period {
     /// Any other text, a month above 12, or a day above 31.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
-            let problem = format!("{} is not a month or a day, such as 2024-05 or 2024-05-17", quoted(text));
+            let problem = format!(
+                "{} is not a month or a day, such as 2024-05 or 2024-05-17",
+                quoted(text)
+            );
             InvalidInput::new("date", problem)
         };
         let mut parts = text.split('-');
@@ -37,12 +40,24 @@ impl Period {
         };
         let small = |number: u16| u8::try_from(number).ok();
         let year = number(4).ok_or_else(refuse)?;
-        let month = number(2).and_then(small).and_then(|month| Month::try_from(month).ok()).ok_or_else(refuse)?;
+        let month = number(2)
+            .and_then(small)
+            .and_then(|month| Month::try_from(month).ok())
+            .ok_or_else(refuse)?;
         let day = match text.len() {
             7 => None,
-            _ => Some(number(2).and_then(small).filter(|day| (1..=31).contains(day)).ok_or_else(refuse)?),
+            _ => Some(
+                number(2)
+                    .and_then(small)
+                    .filter(|day| (1..=31).contains(day))
+                    .ok_or_else(refuse)?,
+            ),
         };
-        if parts.next().is_some() { Err(refuse()) } else { Ok(Self { year, month, day }) }
+        if parts.next().is_some() {
+            Err(refuse())
+        } else {
+            Ok(Self { year, month, day })
+        }
     }
 
     pub fn end(self) -> Timestamp {
@@ -50,7 +65,10 @@ impl Period {
         let year = i32::from(year);
         let last = month.length(year);
         let date = Date::from_calendar_date(year, month, day.map_or(last, |day| day.min(last)));
-        let next = date.ok().and_then(Date::next_day).map(|next| next.with_time(Time::MIDNIGHT).assume_utc());
+        let next = date
+            .ok()
+            .and_then(Date::next_day)
+            .map(|next| next.with_time(Time::MIDNIGHT).assume_utc());
         let seconds = next.map_or(i64::MAX, OffsetDateTime::unix_timestamp);
         // Year 0 ends before time begins, and the last day has no next one.
         let end = seconds.saturating_mul(1_000).saturating_sub(1);
@@ -87,12 +105,28 @@ mod tests {
 
     #[test]
     fn other_texts_are_no_periods() {
-        for text in
-            ["", "2024", "2024-", "2024-5", "2024-00", "2024-13", "2024-05-", "2024-05-0", "2024-05-32", "2024-05-00"]
-        {
+        for text in [
+            "",
+            "2024",
+            "2024-",
+            "2024-5",
+            "2024-00",
+            "2024-13",
+            "2024-05-",
+            "2024-05-0",
+            "2024-05-32",
+            "2024-05-00",
+        ] {
             assert_eq!(Period::parse(text).unwrap_err().field, "date", "{text}");
         }
-        for text in ["24-05-017", "2024-05-17-", "+024-05", "2024-05-1é", "2024/05", "2024-05-17T00:00:00Z"] {
+        for text in [
+            "24-05-017",
+            "2024-05-17-",
+            "+024-05",
+            "2024-05-1é",
+            "2024/05",
+            "2024-05-17T00:00:00Z",
+        ] {
             assert!(Period::parse(text).is_err(), "{text}");
         }
     }

@@ -1,5 +1,5 @@
-//! Bugs that tests must find, the simulator or another one. They exist only with the feature `planted-bugs`, and only in a
-//! thread that plants one.
+//! Bugs that tests must find, the simulator or another one. They exist only with the feature
+//! `planted-bugs`, and only in a thread that plants one.
 
 #[cfg(feature = "planted-bugs")]
 use std::cell::Cell;

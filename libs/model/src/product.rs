@@ -1,7 +1,8 @@
 //! What a site says about a product: its record, and the record's item.
 //!
-//! **Invariant:** nothing takes a record for a comment. Its key is not a comment's, and it has no attribute that keys an
-//! index (ADR 70). So no page, no function, no repair and no rebuild ever reads it.
+//! **Invariant:** nothing takes a record for a comment. Its key is not a comment's, and it has no
+//! attribute that keys an index (ADR 70). So no page, no function, no repair and no rebuild ever
+//! reads it.
 
 use derive_more::Display;
 use serde::{Deserialize, Serialize};
@@ -26,11 +27,14 @@ pub fn record_pk(shard: u32) -> String {
 }
 
 pub fn record_key(product: &ProductId) -> (String, String) {
-    (record_pk(PrimariesKey::shard_of(product)), product.escaped())
+    (
+        record_pk(PrimariesKey::shard_of(product)),
+        product.escaped(),
+    )
 }
 
-/// An absolute `http` or `https` URL in ASCII (RFC 3986), with a host name or an IPv4 address and without a user. Its
-/// spelling stays.
+/// An absolute `http` or `https` URL in ASCII (RFC 3986), with a host name or an IPv4 address and
+/// without a user. Its spelling stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(try_from = "String")]
 pub struct WebUrl(String);
@@ -49,14 +53,23 @@ impl WebUrl {
             );
             InvalidInput::new(field, problem)
         };
-        let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(refuse)?;
+        let rest = text
+            .strip_prefix("https://")
+            .or_else(|| text.strip_prefix("http://"))
+            .ok_or_else(refuse)?;
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        let (host, port) = authority.split_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
+        let (host, port) = authority
+            .split_once(':')
+            .map_or((authority, None), |(host, port)| (host, Some(port)));
         let is_right = text.len() <= Self::MAX_LEN
             && host.split('.').all(is_label)
             && port.is_none_or(is_port)
             && is_percent_encoded(path);
-        if is_right { Ok(Self(text.to_owned())) } else { Err(refuse()) }
+        if is_right {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(refuse())
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -66,24 +79,34 @@ impl WebUrl {
     /// The scheme, host and port.
     pub fn origin(&self) -> &str {
         // Two slashes stand before the host. What ends it is the third of these.
-        let end = self.0.match_indices(['/', '?', '#']).nth(2).map_or(self.0.len(), |(at, _)| at);
+        let end = self
+            .0
+            .match_indices(['/', '?', '#'])
+            .nth(2)
+            .map_or(self.0.len(), |(at, _)| at);
         self.0.split_at(end).0
     }
 }
 
 fn is_label(label: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    !label.is_empty() && label.bytes().all(allowed) && !label.starts_with('-') && !label.ends_with('-')
+    !label.is_empty()
+        && label.bytes().all(allowed)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
 }
 
 fn is_port(port: &str) -> bool {
     let has_one_spelling = port.len() < 5 || !port.starts_with('0');
-    has_one_spelling && port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()
+    has_one_spelling
+        && port.bytes().all(|byte| byte.is_ascii_digit())
+        && port.parse::<u16>().is_ok()
 }
 
 /// Whether a path with query and fragment has only characters that a URL may have.
 fn is_percent_encoded(path: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=".contains(&byte);
+    let allowed =
+        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=".contains(&byte);
     let mut pieces = path.split('%');
     let first = pieces.next().unwrap_or_default();
     first.bytes().all(allowed)
@@ -93,22 +116,34 @@ fn is_percent_encoded(path: &str) -> bool {
         })
 }
 
-/// A Global Trade Item Number: 8, 12, 13 or 14 digits. The last one is the check digit (GS1 General Specifications, section
-/// 7.9). UPC, EAN and ISBN-13 are such numbers. No leading zero is added or removed.
+/// A Global Trade Item Number: 8, 12, 13 or 14 digits. The last one is the check digit (GS1 General
+/// Specifications, section 7.9). UPC, EAN and ISBN-13 are such numbers. No leading zero is added or
+/// removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(try_from = "String")]
 pub struct Gtin(String);
 
 impl Gtin {
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = |problem: &str| InvalidInput::new("gtin", format!("{} {problem}", quoted(text)));
-        if !matches!(text.len(), 8 | 12 | 13 | 14) || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let refuse =
+            |problem: &str| InvalidInput::new("gtin", format!("{} {problem}", quoted(text)));
+        if !matches!(text.len(), 8 | 12 | 13 | 14)
+            || !text.bytes().all(|byte| byte.is_ascii_digit())
+        {
             return Err(refuse("is not a GTIN: 8, 12, 13 or 14 digits"));
         }
-        // From the right, the digits count once and three times in turn. The sum is a multiple of ten.
+        // From the right, the digits count once and three times in turn. The sum is a multiple of
+        // ten.
         let digits = text.bytes().rev().map(|byte| u32::from(byte - b'0'));
-        let sum: u32 = digits.zip([1, 3].into_iter().cycle()).map(|(digit, weight)| digit * weight).sum();
-        if sum.is_multiple_of(10) { Ok(Self(text.to_owned())) } else { Err(refuse("has a wrong check digit")) }
+        let sum: u32 = digits
+            .zip([1, 3].into_iter().cycle())
+            .map(|(digit, weight)| digit * weight)
+            .sum();
+        if sum.is_multiple_of(10) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(refuse("has a wrong check digit"))
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -172,9 +207,18 @@ pub struct ProductItem {
 
 impl From<ProductRecord> for ProductItem {
     fn from(record: ProductRecord) -> Self {
-        let ProductRecord { product, revision, details } = record;
+        let ProductRecord {
+            product,
+            revision,
+            details,
+        } = record;
         let (pk, sk) = record_key(&product);
-        Self { pk, sk, revision, details }
+        Self {
+            pk,
+            sk,
+            revision,
+            details,
+        }
     }
 }
 
@@ -182,15 +226,27 @@ impl TryFrom<ProductItem> for ProductRecord {
     type Error = Malformed;
 
     fn try_from(item: ProductItem) -> Result<Self, Malformed> {
-        let ProductItem { pk, sk, revision, details } = item;
-        let product = ProductId::from_escaped(&sk).ok().filter(|product| record_key(product).0 == pk);
-        let product = product.ok_or_else(|| Malformed::of_item(&pk, &sk, "sk", "is not a product of this shard"))?;
+        let ProductItem {
+            pk,
+            sk,
+            revision,
+            details,
+        } = item;
+        let product = ProductId::from_escaped(&sk)
+            .ok()
+            .filter(|product| record_key(product).0 == pk);
+        let product = product
+            .ok_or_else(|| Malformed::of_item(&pk, &sk, "sk", "is not a product of this shard"))?;
         let mut details = details;
         if !has_visible_char(&details.name) {
             // Another tool wrote it. A heading must show something.
             details.name = product.to_string();
         }
-        Ok(Self { product, revision, details })
+        Ok(Self {
+            product,
+            revision,
+            details,
+        })
     }
 }
 

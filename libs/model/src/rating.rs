@@ -22,7 +22,10 @@ impl Rating {
     pub fn new(number: u64) -> Result<Self, InvalidInput> {
         match u8::try_from(number) {
             Ok(small @ 1..=5) => Ok(Self(small)),
-            _ => Err(InvalidInput::new("rating", format!("{number} is not a rating: 1, 2, 3, 4 or 5"))),
+            _ => Err(InvalidInput::new(
+                "rating",
+                format!("{number} is not a rating: 1, 2, 3, 4 or 5"),
+            )),
         }
     }
 
@@ -31,13 +34,21 @@ impl Rating {
         Self::ALL
             .into_iter()
             .find(|rating| f64::from(rating.0) == number)
-            .ok_or_else(|| InvalidInput::new("rating", format!("{number} is not a rating: 1, 2, 3, 4 or 5")))
+            .ok_or_else(|| {
+                InvalidInput::new(
+                    "rating",
+                    format!("{number} is not a rating: 1, 2, 3, 4 or 5"),
+                )
+            })
     }
 
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         match text.as_bytes() {
             [digit @ b'1'..=b'5'] => Ok(Self(digit - b'0')),
-            _ => Err(InvalidInput::new("rating", format!("{} is not a rating: 1, 2, 3, 4 or 5", quoted(text)))),
+            _ => Err(InvalidInput::new(
+                "rating",
+                format!("{} is not a rating: 1, 2, 3, 4 or 5", quoted(text)),
+            )),
         }
     }
 
@@ -95,7 +106,10 @@ impl RatingSet {
 
     /// The set of these ratings; `None` for an empty list.
     pub fn of(ratings: impl IntoIterator<Item = Rating>) -> Option<Self> {
-        match ratings.into_iter().fold(0, |bits, rating| bits | rating.bit()) {
+        match ratings
+            .into_iter()
+            .fold(0, |bits, rating| bits | rating.bit())
+        {
             0 => None,
             bits => Some(Self(bits)),
         }
@@ -109,7 +123,10 @@ impl RatingSet {
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let ratings: Vec<Rating> = text.split('.').map(Rating::parse).try_collect()?;
         if !ratings.iter().tuple_windows().all(|(a, b)| a < b) {
-            let problem = format!("{} is not a set of ratings: ascending and each once, as in 1.5", quoted(text));
+            let problem = format!(
+                "{} is not a set of ratings: ascending and each once, as in 1.5",
+                quoted(text)
+            );
             return Err(InvalidInput::new("rating", problem));
         }
         Self::of(ratings).ok_or_else(|| InvalidInput::new("rating", "is empty"))
@@ -120,7 +137,9 @@ impl RatingSet {
     }
 
     pub fn iter(self) -> impl Iterator<Item = Rating> {
-        Rating::ALL.into_iter().filter(move |rating| self.contains(*rating))
+        Rating::ALL
+            .into_iter()
+            .filter(move |rating| self.contains(*rating))
     }
 }
 
@@ -131,20 +150,43 @@ mod tests {
     #[test]
     fn a_number_of_json_is_a_rating_however_it_is_written() {
         for json in ["4", "4.0", "0.4e1", "40e-1"] {
-            assert_eq!(serde_json::from_str::<Rating>(json).unwrap(), Rating(4), "{json}");
+            assert_eq!(
+                serde_json::from_str::<Rating>(json).unwrap(),
+                Rating(4),
+                "{json}"
+            );
         }
-        for json in ["0", "0.0", "6", "4.5", "-4", "-4.0", "1e300", "18446744073709551616", "\"4\"", "null", "[4]"] {
-            let refused = serde_json::from_str::<Rating>(json).unwrap_err().to_string();
+        for json in [
+            "0",
+            "0.0",
+            "6",
+            "4.5",
+            "-4",
+            "-4.0",
+            "1e300",
+            "18446744073709551616",
+            "\"4\"",
+            "null",
+            "[4]",
+        ] {
+            let refused = serde_json::from_str::<Rating>(json)
+                .unwrap_err()
+                .to_string();
             assert!(refused.contains("rating"), "{json}: {refused}");
         }
         let stored = |number: &str| serde_dynamo::AttributeValue::N(number.to_owned());
-        assert_eq!(serde_dynamo::from_attribute_value::<_, Rating>(stored("4")).unwrap(), Rating(4));
+        assert_eq!(
+            serde_dynamo::from_attribute_value::<_, Rating>(stored("4")).unwrap(),
+            Rating(4)
+        );
         assert!(serde_dynamo::from_attribute_value::<_, Rating>(stored("6")).is_err());
     }
 
     #[test]
     fn other_texts_are_refused() {
-        for text in ["", "0", "6", "4.5.", "5.4", "1.1", "five", "1,2", " 1", "10"] {
+        for text in [
+            "", "0", "6", "4.5.", "5.4", "1.1", "five", "1,2", " 1", "10",
+        ] {
             assert!(RatingSet::parse(text).is_err(), "{text}");
         }
         for number in [0, 6, 10, 261, u64::MAX] {

@@ -27,14 +27,22 @@ impl RatingCounts {
 
     /// The number of comments with a rating of the set, or with any rating.
     pub fn of_set(&self, set: Option<RatingSet>) -> u64 {
-        let chosen = self.iter().filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
+        let chosen = self
+            .iter()
+            .filter(|(rating, _)| set.is_none_or(|set| set.contains(*rating)));
         chosen.fold(0, |total, (_, count)| total.saturating_add(count))
     }
 
     /// The average rating in hundredths, rounded half up; `None` without comments.
     pub fn average_hundredths(&self) -> Option<u16> {
-        let total = self.iter().map(|(_, count)| u128::from(count)).sum::<u128>();
-        let stars: u128 = self.iter().map(|(rating, count)| u128::from(rating.get()) * u128::from(count)).sum();
+        let total = self
+            .iter()
+            .map(|(_, count)| u128::from(count))
+            .sum::<u128>();
+        let stars: u128 = self
+            .iter()
+            .map(|(rating, count)| u128::from(rating.get()) * u128::from(count))
+            .sum();
         u16::try_from((stars * 200 + total).checked_div(total * 2)?).ok()
     }
 }

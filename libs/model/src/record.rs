@@ -23,29 +23,35 @@ pub(crate) struct RecordChange<'record> {
     old: Option<Image<'record>>,
     /// The primary item after; `None` when it is absent, unpublished or invalid.
     new: Option<Image<'record>>,
-    /// Why the item after is invalid, if so. Such an item implies no keys, as if it had been deleted.
+    /// Why the item after is invalid, if so. Such an item implies no keys, as if it had been
+    /// deleted.
     pub(crate) invalid: Option<Malformed>,
 }
 
 /// Reads a record.
 ///
-/// `None` for a record that changes nothing for readers: its images are equal or both unpublished, or it belongs to a
-/// duplicate, the journal or the repair job's state. (Those reach a handler when a mapping lacks the filter.)
+/// `None` for a record that changes nothing for readers: its images are equal or both unpublished,
+/// or it belongs to a duplicate, the journal or the repair job's state. (Those reach a handler when
+/// a mapping lacks the filter.)
 ///
-/// An item that is unpublished now is a change like a deletion, and its publication one like a creation.
+/// An item that is unpublished now is a change like a deletion, and its publication one like a
+/// creation.
 ///
-/// An item that became invalid is a change like a deletion, with the reason in `invalid`. An item that was already
-/// invalid has left nothing behind.
+/// An item that became invalid is a change like a deletion, with the reason in `invalid`. An item
+/// that was already invalid has left nothing behind.
 ///
 /// # Errors
-/// The record of a primary item lacks a part that a stream of `NEW_AND_OLD_IMAGES` has, or has an image of a different
-/// item than its keys.
+/// The record of a primary item lacks a part that a stream of `NEW_AND_OLD_IMAGES` has, or has an
+/// image of a different item than its keys.
 pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<'_>>, Malformed> {
-    let (Some(pk), Some(sk)) = (text(&record.change.keys, attribute::PK), text(&record.change.keys, attribute::SK))
-    else {
+    let (Some(pk), Some(sk)) = (
+        text(&record.change.keys, attribute::PK),
+        text(&record.change.keys, attribute::SK),
+    ) else {
         return Err(Malformed::new("record", "it has no keys"));
     };
-    let malformed = |problem: &str| Malformed::new("record", format!("pk {pk:?}, sk {sk:?}: {problem}"));
+    let malformed =
+        |problem: &str| Malformed::new("record", format!("pk {pk:?}, sk {sk:?}: {problem}"));
     if !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
         return Ok(None);
     }
@@ -54,8 +60,13 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
         return Err(malformed("it has no sequence number"));
     };
     let (before, after) = (&record.change.old_image, &record.change.new_image);
-    let is_of_another = |item: &Item| text(item, attribute::PK) != Some(pk) || text(item, attribute::SK) != Some(sk);
-    if [before, after].into_iter().any(|image| !image.is_empty() && is_of_another(image)) {
+    let is_of_another = |item: &Item| {
+        text(item, attribute::PK) != Some(pk) || text(item, attribute::SK) != Some(sk)
+    };
+    if [before, after]
+        .into_iter()
+        .any(|image| !image.is_empty() && is_of_another(image))
+    {
         return Err(malformed("an image is of another item than its keys"));
     }
     let whole = match record.event_name.as_str() {
@@ -66,10 +77,13 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
         _ => return Err(malformed("its event name is not INSERT, MODIFY or REMOVE")),
     };
     if !whole {
-        return Err(malformed("an image is missing: the stream must hold NEW_AND_OLD_IMAGES"));
+        return Err(malformed(
+            "an image is missing: the stream must hold NEW_AND_OLD_IMAGES",
+        ));
     }
     let old = image(before).ok().flatten();
-    let (new, invalid) = image(after).map_or_else(|invalid| (None, Some(invalid)), |new| (new, None));
+    let (new, invalid) =
+        image(after).map_or_else(|invalid| (None, Some(invalid)), |new| (new, None));
     if old == new && invalid.is_none() {
         return Ok(None);
     }
@@ -78,7 +92,14 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
         (None, Ok(key)) => key.product,
         (None, Err(error)) => return Err(invalid.unwrap_or_else(|| malformed(&error.problem))),
     };
-    Ok(Some(RecordChange { sequence_number, id, product, old, new, invalid }))
+    Ok(Some(RecordChange {
+        sequence_number,
+        id,
+        product,
+        old,
+        new,
+        invalid,
+    }))
 }
 
 /// What readers see of an image of a record; an absent image is an empty item there.
@@ -91,17 +112,20 @@ fn image(item: &Item) -> Result<Option<Image<'_>>, Malformed> {
 
 /// Everything that a batch says about one primary item.
 ///
-/// A comment that was deleted and created again in another product has had two primary items. DynamoDB Streams orders
-/// only the records of each item, so the two are handled separately; they have no key in common.
+/// A comment that was deleted and created again in another product has had two primary items.
+/// DynamoDB Streams orders only the records of each item, so the two are handled separately; they
+/// have no key in common.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CommentChange<'record> {
     pub id: CommentId,
     pub product: ProductId,
-    /// The sequence number of its first record in the batch: what to report when applying the change fails.
+    /// The sequence number of its first record in the batch: what to report when applying the
+    /// change fails.
     pub first_sequence_number: String,
     /// The places of its records in the batch, ascending.
     pub places: Vec<usize>,
-    /// The primary item after the last record, `None` when that deleted it, unpublished it or made it invalid.
+    /// The primary item after the last record, `None` when that deleted it, unpublished it or made
+    /// it invalid.
     pub last: Option<Image<'record>>,
     /// Every placement that any old or new image in the batch had, each once, ascending.
     pub seen: Vec<Placement>,
@@ -111,19 +135,29 @@ pub struct CommentChange<'record> {
 pub struct DecodedBatch<'records> {
     /// In the order of the items' first records.
     pub changes: Vec<CommentChange<'records>>,
-    /// The records for quarantine: their places in the batch, and the reasons. They cannot be read, or they made an
-    /// item invalid. The keys that such an item implied before are among the changes.
+    /// The records for quarantine: their places in the batch, and the reasons. They cannot be read,
+    /// or they made an item invalid. The keys that such an item implied before are among the
+    /// changes.
     pub malformed: Vec<(usize, Malformed)>,
 }
 
 /// Reads the records of a batch, and joins them by primary item.
 ///
-/// The records of each item must be in the order of the stream. Records of different items may be in any order.
+/// The records of each item must be in the order of the stream. Records of different items may be
+/// in any order.
 pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
     let mut malformed = Vec::new();
-    let mut by_item: HashMap<(CommentId, ProductId), CommentChange<'_>> = HashMap::with_capacity(records.len());
+    let mut by_item: HashMap<(CommentId, ProductId), CommentChange<'_>> =
+        HashMap::with_capacity(records.len());
     for (place, record) in records.iter().enumerate() {
-        let RecordChange { sequence_number, id, product, old, new, invalid } = match decode_record(record) {
+        let RecordChange {
+            sequence_number,
+            id,
+            product,
+            old,
+            new,
+            invalid,
+        } = match decode_record(record) {
             Ok(Some(change)) => change,
             Ok(None) => continue,
             Err(error) => {
@@ -132,16 +166,21 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
             }
         };
         malformed.extend(invalid.map(|invalid| (place, invalid)));
-        let mut seen: Vec<Placement> =
-            [&old, &new].into_iter().flatten().map(|image| image.placement.clone()).collect();
-        let change = by_item.entry((id.clone(), product.clone())).or_insert_with(|| CommentChange {
-            id,
-            product,
-            first_sequence_number: sequence_number,
-            places: Vec::new(),
-            last: None,
-            seen: Vec::new(),
-        });
+        let mut seen: Vec<Placement> = [&old, &new]
+            .into_iter()
+            .flatten()
+            .map(|image| image.placement.clone())
+            .collect();
+        let change = by_item
+            .entry((id.clone(), product.clone()))
+            .or_insert_with(|| CommentChange {
+                id,
+                product,
+                first_sequence_number: sequence_number,
+                places: Vec::new(),
+                last: None,
+                seen: Vec::new(),
+            });
         let is_first = change.places.is_empty();
         if !is_first && planted::has(Bug::ForgottenImage) {
             seen.clear();

@@ -11,18 +11,20 @@ use crate::{
 
 /// A ULID. Each write of a primary item gets a new one, greater than the one it replaces.
 ///
-/// It is the ETag, the guard of every conditional write, and the client request token of the write's transaction. Its
-/// time is the instant of the write's journal entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display)]
+/// It is the ETag, the guard of every conditional write, and the client request token of the
+/// write's transaction. Its time is the instant of the write's journal entry.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Display,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct Revision(Ulid);
 
 impl Revision {
     /// A revision for a write at `now` that replaces `replaced`.
     ///
-    /// Its millisecond is later than that of `replaced`, even when the clock stands still or was set back. So two
-    /// writes of one comment never share the instant, and thereby the key, of a journal entry. `random` is 80 bits of
-    /// randomness; higher bits are ignored.
+    /// Its millisecond is later than that of `replaced`, even when the clock stands still or was
+    /// set back. So two writes of one comment never share the instant, and thereby the key, of a
+    /// journal entry. `random` is 80 bits of randomness; higher bits are ignored.
     pub fn after(replaced: Option<Self>, now: Timestamp, random: u128) -> Self {
         let now_ms = u64::try_from(now.epoch_ms()).unwrap_or(0);
         let earliest_ms = replaced.map_or(0, |replaced| replaced.0.timestamp_ms() + 1);
@@ -31,9 +33,18 @@ impl Revision {
 
     /// Refuses lower case: a revision has exactly one spelling.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = || InvalidInput::new("revision", format!("{} is not a revision (a ULID)", quoted(text)));
+        let refuse = || {
+            InvalidInput::new(
+                "revision",
+                format!("{} is not a revision (a ULID)", quoted(text)),
+            )
+        };
         let ulid = Ulid::from_string(text).map_err(|_| refuse())?;
-        if ulid.to_string() == text { Ok(Self(ulid)) } else { Err(refuse()) }
+        if ulid.to_string() == text {
+            Ok(Self(ulid))
+        } else {
+            Err(refuse())
+        }
     }
 
     pub fn instant(self) -> Timestamp {

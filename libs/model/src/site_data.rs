@@ -1,4 +1,5 @@
-//! What a site stores with a comment beside its text: attributes of its own, and an id of the author (ADR 70).
+//! What a site stores with a comment beside its text: attributes of its own, and an id of the
+//! author (ADR 70).
 
 use derive_more::Display;
 use serde::{Deserialize, Serialize, Serializer, ser::Error};
@@ -14,21 +15,29 @@ use crate::{
 pub struct SiteData {
     /// The site's attributes; everybody may read them.
     pub attributes: Option<CommentAttributes>,
-    /// The author's id at the site. Only a primary item holds it, and only clients with a write token read it.
+    /// The author's id at the site. Only a primary item holds it, and only clients with a write
+    /// token read it.
     pub author_id: Option<AuthorId>,
 }
 
 impl SiteData {
-    /// Whether it may be written today. Stored fields may follow earlier rules, or come from another tool.
+    /// Whether it may be written today. Stored fields may follow earlier rules, or come from
+    /// another tool.
     pub fn check(&self) -> Result<(), InvalidInput> {
-        self.attributes.as_ref().map(|attributes| CommentAttributes::parse(attributes.as_json())).transpose()?;
-        self.author_id.as_ref().map(|id| AuthorId::parse(id.as_str())).transpose()?;
+        self.attributes
+            .as_ref()
+            .map(|attributes| CommentAttributes::parse(attributes.as_json()))
+            .transpose()?;
+        self.author_id
+            .as_ref()
+            .map(|id| AuthorId::parse(id.as_str()))
+            .transpose()?;
         Ok(())
     }
 }
 
-/// A JSON object (RFC 8259) that is kept to the letter: the order of its keys, and the spelling of its numbers and texts.
-/// Only white space between its tokens is removed.
+/// A JSON object (RFC 8259) that is kept to the letter: the order of its keys, and the spelling of
+/// its numbers and texts. Only white space between its tokens is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentAttributes(String);
 
@@ -36,8 +45,8 @@ impl CommentAttributes {
     pub const FIELD: &'static str = "attributes";
     /// The most bytes of the object as JSON without white space.
     pub const MAX_BYTES: usize = 4096;
-    /// How many objects and arrays may be within each other, the object itself included. DynamoDB has the same limit for
-    /// its own maps and lists (AWS: "Quotas in Amazon DynamoDB").
+    /// How many objects and arrays may be within each other, the object itself included. DynamoDB
+    /// has the same limit for its own maps and lists (AWS: "Quotas in Amazon DynamoDB").
     pub const MAX_DEPTH: usize = 32;
 
     pub fn parse(json: &str) -> Result<Self, InvalidInput> {
@@ -46,19 +55,24 @@ impl CommentAttributes {
         let (compact, depth) = compact(json);
         let bytes = compact.len();
         if bytes > Self::MAX_BYTES {
-            let problem =
-                format!("has {bytes} bytes as JSON without white space, at most {} are allowed", Self::MAX_BYTES);
+            let problem = format!(
+                "has {bytes} bytes as JSON without white space, at most {} are allowed",
+                Self::MAX_BYTES
+            );
             return Err(invalid(problem));
         }
         if depth > Self::MAX_DEPTH {
-            let problem =
-                format!("has {depth} objects and arrays within each other, at most {} are allowed", Self::MAX_DEPTH);
+            let problem = format!(
+                "has {depth} objects and arrays within each other, at most {} are allowed",
+                Self::MAX_DEPTH
+            );
             return Err(invalid(problem));
         }
         Ok(Self(compact))
     }
 
-    /// A stored object, which [`check_object`] has accepted. Like stored texts, it may break today's limits.
+    /// A stored object, which [`check_object`] has accepted. Like stored texts, it may break
+    /// today's limits.
     pub(crate) fn stored(json: &str) -> Self {
         Self(json.to_owned())
     }
@@ -81,11 +95,15 @@ pub(crate) fn check_object(json: &str) -> Result<(), String> {
     if !json.trim_start().starts_with('{') {
         return Err("must be a JSON object".to_owned());
     }
-    // Reading into values refuses what skipping would pass over: half surrogate pairs, and numbers beyond 64-bit floats.
-    serde_json::from_str::<Map<String, Value>>(json).map(drop).map_err(|error| format!("is no JSON object: {error}"))
+    // Reading into values refuses what skipping would pass over: half surrogate pairs, and numbers
+    // beyond 64-bit floats.
+    serde_json::from_str::<Map<String, Value>>(json)
+        .map(drop)
+        .map_err(|error| format!("is no JSON object: {error}"))
 }
 
-/// Valid JSON without white space between its tokens, and how deep its objects and arrays are within each other.
+/// Valid JSON without white space between its tokens, and how deep its objects and arrays are
+/// within each other.
 fn compact(json: &str) -> (String, usize) {
     let (mut compact, mut depth, mut deepest) = (String::with_capacity(json.len()), 0_usize, 0);
     let (mut in_text, mut is_escaped) = (false, false);
@@ -118,20 +136,28 @@ impl AuthorId {
     /// The longest id, in bytes of UTF-8.
     pub const MAX_BYTES: usize = 128;
 
-    /// An id to write: its first and its last character are visible, so that whoever types it finds it.
+    /// An id to write: its first and its last character are visible, so that whoever types it finds
+    /// it.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let id = Self::parse_stored(text)?;
         if has_visible_ends(text) {
             return Ok(id);
         }
-        let problem = format!("{} begins or ends with a space or a character that nobody sees", quoted(text));
+        let problem = format!(
+            "{} begins or ends with a space or a character that nobody sees",
+            quoted(text)
+        );
         Err(InvalidInput::new(Self::FIELD, problem))
     }
 
     /// An id to search for: earlier versions accepted ends that are not visible.
     pub fn parse_stored(text: &str) -> Result<Self, InvalidInput> {
         let problem = if text.len() > Self::MAX_BYTES {
-            format!("has {} bytes, at most {} are allowed", text.len(), Self::MAX_BYTES)
+            format!(
+                "has {} bytes, at most {} are allowed",
+                text.len(),
+                Self::MAX_BYTES
+            )
         } else if !has_visible_char(text) {
             "is empty: it has no visible character".to_owned()
         } else if is_dot_segment(text) {
@@ -165,8 +191,14 @@ mod tests {
         for (json, kept) in [
             ("{}", "{}"),
             (" { \"b\" : 1.0 ,\n\"a\":\t1e2 } ", "{\"b\":1.0,\"a\":1e2}"),
-            (r#"{"a b": "c \" { d\\", "e" : "\u00e9 é"}"#, r#"{"a b":"c \" { d\\","e":"\u00e9 é"}"#),
-            (r#"{"n":12345678901234567890.123, "a":1, "a":2}"#, r#"{"n":12345678901234567890.123,"a":1,"a":2}"#),
+            (
+                r#"{"a b": "c \" { d\\", "e" : "\u00e9 é"}"#,
+                r#"{"a b":"c \" { d\\","e":"\u00e9 é"}"#,
+            ),
+            (
+                r#"{"n":12345678901234567890.123, "a":1, "a":2}"#,
+                r#"{"n":12345678901234567890.123,"a":1,"a":2}"#,
+            ),
         ] {
             let attributes = CommentAttributes::parse(json).unwrap();
             assert_eq!(attributes.as_json(), kept);
@@ -177,7 +209,13 @@ mod tests {
 
     #[test]
     fn what_is_no_object_or_beyond_a_limit_is_refused_with_the_reason() {
-        let nested = |depth: usize| format!("{{\"a\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+        let nested = |depth: usize| {
+            format!(
+                "{{\"a\":{}{}}}",
+                "[".repeat(depth - 1),
+                "]".repeat(depth - 1)
+            )
+        };
         let sized = |bytes: usize| format!("{{\"a\": \"{}\"}}", "x".repeat(bytes - 8));
         for good in [nested(32), sized(4096)] {
             assert!(CommentAttributes::parse(&good).is_ok(), "{good}");
@@ -191,14 +229,26 @@ mod tests {
             ("{\"a\": tr ue}", "is no JSON object"),
             ("{\"a\": 1e999}", "is no JSON object: number out of range"),
             (r#"{"a": "\ud800"}"#, "is no JSON object"),
-            (&nested(33), "has 33 objects and arrays within each other, at most 32 are allowed"),
+            (
+                &nested(33),
+                "has 33 objects and arrays within each other, at most 32 are allowed",
+            ),
             (&nested(200), "recursion limit"),
-            (&sized(4097), "has 4097 bytes as JSON without white space, at most 4096 are allowed"),
+            (
+                &sized(4097),
+                "has 4097 bytes as JSON without white space, at most 4096 are allowed",
+            ),
         ] {
             let error = CommentAttributes::parse(json).unwrap_err();
-            assert!(error.field == "attributes" && error.problem.contains(problem), "{json}: {error}");
+            assert!(
+                error.field == "attributes" && error.problem.contains(problem),
+                "{json}: {error}"
+            );
         }
-        assert!(check_object(&sized(9_000)).is_ok(), "limits are for what is written");
+        assert!(
+            check_object(&sized(9_000)).is_ok(),
+            "limits are for what is written"
+        );
     }
 
     #[test]
@@ -207,10 +257,26 @@ mod tests {
             assert_eq!(AuthorId::parse(good).unwrap().as_str(), good);
         }
         for found in [" 7", "7 ", "\u{feff}7"] {
-            assert!(AuthorId::parse(found).is_err() && AuthorId::parse_stored(found).is_ok(), "{found:?}");
+            assert!(
+                AuthorId::parse(found).is_err() && AuthorId::parse_stored(found).is_ok(),
+                "{found:?}"
+            );
         }
-        for bad in ["", " ", "\u{200b}", ".", "..", "a\nb", "\u{85}x", &"é".repeat(65)] {
-            assert_eq!(AuthorId::parse(bad).unwrap_err().field, "author_id", "{bad:?}");
+        for bad in [
+            "",
+            " ",
+            "\u{200b}",
+            ".",
+            "..",
+            "a\nb",
+            "\u{85}x",
+            &"é".repeat(65),
+        ] {
+            assert_eq!(
+                AuthorId::parse(bad).unwrap_err().field,
+                "author_id",
+                "{bad:?}"
+            );
         }
     }
 

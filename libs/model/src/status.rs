@@ -7,7 +7,18 @@ use crate::error::{InvalidInput, quoted};
 
 /// Whether readers see a comment. Only a published comment has duplicates and ranks.
 #[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Display, EnumString, IntoStaticStr,
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    EnumString,
+    IntoStaticStr,
 )]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
@@ -26,7 +37,12 @@ impl Status {
     pub const UNPUBLISHED: [Self; 2] = [Self::Pending, Self::Hidden];
 
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = |_| InvalidInput::new("status", format!("{} is not published, pending or hidden", quoted(text)));
+        let refuse = |_| {
+            InvalidInput::new(
+                "status",
+                format!("{} is not published, pending or hidden", quoted(text)),
+            )
+        };
         text.parse().map_err(refuse)
     }
 

@@ -7,7 +7,9 @@ use serde::{
     de::{self, Visitor},
 };
 
-pub(crate) fn strict_text<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<T, D::Error> {
+pub(crate) fn strict_text<'de, D: Deserializer<'de>, T: From<String>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     deserializer.deserialize_string(TextVisitor).map(T::from)
 }
 

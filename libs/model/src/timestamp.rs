@@ -25,11 +25,15 @@ impl Timestamp {
         if (Self::MIN.0..=Self::MAX.0).contains(&epoch_ms) {
             Ok(Self(epoch_ms))
         } else {
-            Err(InvalidInput::new("created_at", format!("{epoch_ms} ms is outside the years 1 to 9999")))
+            Err(InvalidInput::new(
+                "created_at",
+                format!("{epoch_ms} ms is outside the years 1 to 9999"),
+            ))
         }
     }
 
-    /// Whether programs that know only Unix time take it for the date of something that has happened.
+    /// Whether programs that know only Unix time take it for the date of something that has
+    /// happened.
     pub fn is_between_1970_and(self, now: Self) -> bool {
         (0..=now.0).contains(&self.0)
     }
@@ -46,35 +50,71 @@ impl Timestamp {
     /// Parses a date and time with offset (RFC 3339), and drops any part below a millisecond.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let refuse = || {
-            let problem =
-                format!("{} is not a date and time (RFC 3339), such as 2024-02-29T12:00:00.000Z", quoted(text));
+            let problem = format!(
+                "{} is not a date and time (RFC 3339), such as 2024-02-29T12:00:00.000Z",
+                quoted(text)
+            );
             InvalidInput::new("created_at", problem)
         };
-        // Not `to_offset(UTC)`: it panics where the offset leads out of the years that a date can have.
-        let nanoseconds = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refuse())?.unix_timestamp_nanos();
+        // Not `to_offset(UTC)`: it panics where the offset leads out of the years that a date can
+        // have.
+        let nanoseconds = OffsetDateTime::parse(text, &Rfc3339)
+            .map_err(|_| refuse())?
+            .unix_timestamp_nanos();
         let epoch_ms = i64::try_from(nanoseconds.div_euclid(1_000_000)).map_err(|_| refuse())?;
         Self::from_epoch_ms(epoch_ms).map_err(|_| {
-            InvalidInput::new("created_at", format!("{} is outside the years 1 to 9999 of UTC", quoted(text)))
+            InvalidInput::new(
+                "created_at",
+                format!("{} is outside the years 1 to 9999 of UTC", quoted(text)),
+            )
         })
     }
 
-    /// Parses an instant's own text, `YYYY-MM-DDTHH:MM:SS.mmmZ`; `None` for any other. Much cheaper than
-    /// [`Timestamp::parse`], for keys.
+    /// Parses an instant's own text, `YYYY-MM-DDTHH:MM:SS.mmmZ`; `None` for any other. Much cheaper
+    /// than [`Timestamp::parse`], for keys.
     pub(crate) fn parse_text(text: &str) -> Option<Self> {
         let bytes: &[u8; 24] = text.as_bytes().try_into().ok()?;
-        let separators = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':'), (19, b'.'), (23, b'Z')];
-        if !separators.iter().all(|(at, separator)| bytes.get(*at) == Some(separator)) {
+        let separators = [
+            (4, b'-'),
+            (7, b'-'),
+            (10, b'T'),
+            (13, b':'),
+            (16, b':'),
+            (19, b'.'),
+            (23, b'Z'),
+        ];
+        if !separators
+            .iter()
+            .all(|(at, separator)| bytes.get(*at) == Some(separator))
+        {
             return None;
         }
         let number = |from: usize, to: usize| -> Option<u16> {
             let digits = bytes.get(from..to)?;
             let all = digits.iter().all(u8::is_ascii_digit);
-            all.then(|| digits.iter().fold(0, |number, digit| number * 10 + u16::from(digit - b'0')))
+            all.then(|| {
+                digits
+                    .iter()
+                    .fold(0, |number, digit| number * 10 + u16::from(digit - b'0'))
+            })
         };
         let small = |from, to| u8::try_from(number(from, to)?).ok();
-        let date = Date::from_calendar_date(number(0, 4)?.into(), Month::try_from(small(5, 7)?).ok()?, small(8, 10)?);
-        let time = Time::from_hms_milli(small(11, 13)?, small(14, 16)?, small(17, 19)?, number(20, 23)?);
-        let nanoseconds = date.ok()?.with_time(time.ok()?).assume_utc().unix_timestamp_nanos();
+        let date = Date::from_calendar_date(
+            number(0, 4)?.into(),
+            Month::try_from(small(5, 7)?).ok()?,
+            small(8, 10)?,
+        );
+        let time = Time::from_hms_milli(
+            small(11, 13)?,
+            small(14, 16)?,
+            small(17, 19)?,
+            number(20, 23)?,
+        );
+        let nanoseconds = date
+            .ok()?
+            .with_time(time.ok()?)
+            .assume_utc()
+            .unix_timestamp_nanos();
         Self::from_epoch_ms(i64::try_from(nanoseconds.div_euclid(1_000_000)).ok()?).ok()
     }
 
@@ -92,8 +132,8 @@ impl Timestamp {
         Self(self.0.saturating_add(ms).clamp(Self::MIN.0, Self::MAX.0))
     }
 
-    /// Refuses a creation time that is further ahead than clocks differ. Such a comment would be the newest until its time
-    /// has come, so pages and totals up to the present would lack it.
+    /// Refuses a creation time that is further ahead than clocks differ. Such a comment would be
+    /// the newest until its time has come, so pages and totals up to the present would lack it.
     pub fn not_ahead_of(self, now: Self) -> Result<Self, InvalidInput> {
         const MINUTES: i64 = 5;
         if self <= now.plus_ms(MINUTES * 60_000) {
@@ -105,7 +145,8 @@ impl Timestamp {
         Err(InvalidInput::new("created_at", problem))
     }
 
-    /// The hour of the instant, `YYYY-MM-DDTHH`: the part of the text that names a window of the change journal.
+    /// The hour of the instant, `YYYY-MM-DDTHH`: the part of the text that names a window of the
+    /// change journal.
     pub fn hour(self) -> String {
         let mut text = self.to_string();
         text.truncate("YYYY-MM-DDTHH".len());
@@ -115,7 +156,8 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let at = OffsetDateTime::from_unix_timestamp(self.epoch_seconds()).map_err(|_| fmt::Error)?;
+        let at =
+            OffsetDateTime::from_unix_timestamp(self.epoch_seconds()).map_err(|_| fmt::Error)?;
         let (year, month, day) = at.to_calendar_date();
         let (hour, minute, second) = at.to_hms();
         let mut text = *b"0000-00-00T00:00:00.000Z";
@@ -136,8 +178,8 @@ impl fmt::Display for Timestamp {
 
 /// Writes the last digits of a number over zeros.
 ///
-/// The formatters of `time` and of the standard library take three to four times as long. A page of 20 comments formats
-/// 80 instants.
+/// The formatters of `time` and of the standard library take three to four times as long. A page of
+/// 20 comments formats 80 instants.
 fn write_digits(zeros: &mut [u8], mut number: i64) {
     for digit in zeros.iter_mut().rev() {
         *digit += u8::try_from(number % 10).unwrap_or_default();
@@ -170,9 +212,14 @@ mod tests {
 
     #[test]
     fn other_texts_are_refused() {
-        for text in
-            ["", "yesterday", "2024-02-30T00:00:00Z", "2024-02-29", "2024-02-29T12:00:00", "0000-12-31T00:00:00Z"]
-        {
+        for text in [
+            "",
+            "yesterday",
+            "2024-02-30T00:00:00Z",
+            "2024-02-29",
+            "2024-02-29T12:00:00",
+            "0000-12-31T00:00:00Z",
+        ] {
             assert!(Timestamp::parse(text).is_err(), "{text}");
         }
     }
@@ -181,18 +228,41 @@ mod tests {
     fn a_creation_time_may_be_five_minutes_ahead_and_no_more() {
         let now = Timestamp::parse("2024-02-29T12:00:00Z").unwrap();
         for (ahead_ms, is_right) in [(-1, true), (300_000, true), (300_001, false)] {
-            assert_eq!(now.plus_ms(ahead_ms).not_ahead_of(now).is_ok(), is_right, "{ahead_ms}");
+            assert_eq!(
+                now.plus_ms(ahead_ms).not_ahead_of(now).is_ok(),
+                is_right,
+                "{ahead_ms}"
+            );
         }
-        assert_eq!(Timestamp::MAX.not_ahead_of(Timestamp::MAX), Ok(Timestamp::MAX));
+        assert_eq!(
+            Timestamp::MAX.not_ahead_of(Timestamp::MAX),
+            Ok(Timestamp::MAX)
+        );
     }
 
     #[test]
     fn an_offset_that_leads_out_of_the_years_is_refused() {
-        for text in ["9999-12-31T23:59:59-01:00", "9999-12-31T23:59:59.999-00:01", "0001-01-01T00:00:00+00:01"] {
-            assert!(Timestamp::parse(text).unwrap_err().problem.contains("outside the years 1 to 9999"), "{text}");
+        for text in [
+            "9999-12-31T23:59:59-01:00",
+            "9999-12-31T23:59:59.999-00:01",
+            "0001-01-01T00:00:00+00:01",
+        ] {
+            assert!(
+                Timestamp::parse(text)
+                    .unwrap_err()
+                    .problem
+                    .contains("outside the years 1 to 9999"),
+                "{text}"
+            );
         }
-        assert_eq!(Timestamp::parse("9999-12-31T23:59:59.999+00:00"), Ok(Timestamp::MAX));
-        assert_eq!(Timestamp::parse("0000-12-31T23:00:00-01:00"), Ok(Timestamp::MIN));
+        assert_eq!(
+            Timestamp::parse("9999-12-31T23:59:59.999+00:00"),
+            Ok(Timestamp::MAX)
+        );
+        assert_eq!(
+            Timestamp::parse("0000-12-31T23:00:00-01:00"),
+            Ok(Timestamp::MIN)
+        );
     }
 
     proptest! {

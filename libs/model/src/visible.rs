@@ -1,19 +1,23 @@
 //! Which characters can be seen: a text without any counts as absent.
 //!
-//! The rule uses properties of the Unicode Character Database (UAX #44), read from ICU4X's data. These are invisible:
+//! The rule uses properties of the Unicode Character Database (UAX #44), read from ICU4X's data.
+//! These are invisible:
 //!
 //! - `White_Space`;
-//! - `Default_Ignorable_Code_Point`: zero-width spaces and joiners, variation selectors, tags, Hangul fillers;
-//! - the general categories `Cc` (controls) and `Cf` (format characters), except `Prepended_Concatenation_Mark`: those
-//!   characters, such as U+0600, are signs with a shape;
-//! - a few characters that are letters or symbols by their properties, but have a blank shape by definition.
+//! - `Default_Ignorable_Code_Point`: zero-width spaces and joiners, variation selectors, tags,
+//!   Hangul fillers;
+//! - the general categories `Cc` (controls) and `Cf` (format characters), except
+//!   `Prepended_Concatenation_Mark`: those characters, such as U+0600, are signs with a shape;
+//! - a few characters that are letters or symbols by their properties, but have a blank shape by
+//!   definition.
 
 use icu_properties::props::{
-    BinaryProperty, DefaultIgnorableCodePoint, EnumeratedProperty, GeneralCategory, PrependedConcatenationMark,
-    WhiteSpace,
+    BinaryProperty, DefaultIgnorableCodePoint, EnumeratedProperty, GeneralCategory,
+    PrependedConcatenationMark, WhiteSpace,
 };
 
-/// BRAILLE PATTERN BLANK, EGYPTIAN HIEROGLYPH FULL BLANK and HALF BLANK, MUSICAL SYMBOL NULL NOTEHEAD.
+/// BRAILLE PATTERN BLANK, EGYPTIAN HIEROGLYPH FULL BLANK and HALF BLANK, MUSICAL SYMBOL NULL
+/// NOTEHEAD.
 const BLANK: [char; 4] = ['\u{2800}', '\u{13441}', '\u{13442}', '\u{1d159}'];
 
 pub fn is_visible(c: char) -> bool {
@@ -30,7 +34,8 @@ pub fn has_visible_char(text: &str) -> bool {
     text.chars().any(is_visible)
 }
 
-/// Whether a text begins and ends with something to be seen. An id that does not looks like another one.
+/// Whether a text begins and ends with something to be seen. An id that does not looks like another
+/// one.
 pub(crate) fn has_visible_ends(text: &str) -> bool {
     // Variation selectors and tags end an emoji.
     let shapes = |c| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}');
@@ -61,19 +66,47 @@ mod tests {
 
     #[test]
     fn ends_are_visible_but_for_what_shapes_an_emoji() {
-        for text in ["p", "a b", "a\u{200b}b", "☕\u{fe0f}", "🏴\u{e0067}\u{e007f}", "👩\u{200d}👧"] {
+        for text in [
+            "p",
+            "a b",
+            "a\u{200b}b",
+            "☕\u{fe0f}",
+            "🏴\u{e0067}\u{e007f}",
+            "👩\u{200d}👧",
+        ] {
             assert!(has_visible_ends(text), "{text:?}");
         }
-        for text in ["", " ", " p", "p ", "\u{feff}p", "p\u{200b}", "p\u{a0}", "\u{200b}", "\u{fe0f}", "p\u{200e}"] {
+        for text in [
+            "",
+            " ",
+            " p",
+            "p ",
+            "\u{feff}p",
+            "p\u{200b}",
+            "p\u{a0}",
+            "\u{200b}",
+            "\u{fe0f}",
+            "p\u{200e}",
+        ] {
             assert!(!has_visible_ends(text), "{text:?}");
         }
     }
 
     #[test]
     fn letters_signs_marks_and_emoji_are_visible() {
-        for text in
-            [".", "é", "e\u{301}", "\u{301}", "の", "א", "😀", "👩\u{200d}👧", "\u{600}", "☕\u{fe0f}", "\u{200b}x"]
-        {
+        for text in [
+            ".",
+            "é",
+            "e\u{301}",
+            "\u{301}",
+            "の",
+            "א",
+            "😀",
+            "👩\u{200d}👧",
+            "\u{600}",
+            "☕\u{fe0f}",
+            "\u{200b}x",
+        ] {
             assert!(has_visible_char(text), "{text:?}");
         }
     }

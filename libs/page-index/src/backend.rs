@@ -1,7 +1,7 @@
 //! What a page index must be able to do. `redis-index` and `embedded-index` implement it.
 //!
-//! Every call may fail with the store's error. `# Errors` names what else a call may fail with, or what that error means
-//! there.
+//! Every call may fail with the store's error. `# Errors` names what else a call may fail with, or
+//! what that error means there.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,8 +17,8 @@ use model::{
 use process::StoreError;
 
 use crate::{
-    Advance, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, Marker, Position, PositionQuery,
-    RankedQuery, RawRanked, Rebuild, ServerIdentity,
+    Advance, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, Marker, Position,
+    PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity,
 };
 
 pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
@@ -29,40 +29,55 @@ pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send 
     fn with_own_connections(&self, with_circuit_breakers: bool) -> Arc<dyn Backend>;
 }
 
-/// What readers ask. Each answer comes with the partition's marker of the same moment. [`PageIndex`](crate::PageIndex) judges it, so a
-/// caller never concludes anything from a partition that is not ready.
+/// What readers ask. Each answer comes with the partition's marker of the same moment.
+/// [`PageIndex`](crate::PageIndex) judges it, so a caller never concludes anything from a partition
+/// that is not ready.
 #[async_trait]
 pub trait Reads {
     /// The answers, in the order of the queries.
-    async fn ranked(&self, queries: &[RankedQuery<'_>]) -> Result<Vec<(Marker, RawRanked)>, StoreError>;
+    async fn ranked(
+        &self,
+        queries: &[RankedQuery<'_>],
+    ) -> Result<Vec<(Marker, RawRanked)>, StoreError>;
 
     async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError>;
 
-    /// The products that the partition names, in ascending byte order of their ids. A product that is added or removed
-    /// during the read may be included or not.
+    /// The products that the partition names, in ascending byte order of their ids. A product that
+    /// is added or removed during the read may be included or not.
     ///
     /// # Errors
     /// [`StoreError::unavailable`] when the partition's marker keeps changing.
-    async fn products(&self, partition: IndexPartition) -> Result<(Marker, Vec<ProductId>), StoreError>;
+    async fn products(
+        &self,
+        partition: IndexPartition,
+    ) -> Result<(Marker, Vec<ProductId>), StoreError>;
 }
 
 #[async_trait]
 pub trait Edits {
-    /// Applies edits, each atomically, in any order. All changes of one comment must be in one edit. Applying edits
-    /// again changes nothing.
+    /// Applies edits, each atomically, in any order. All changes of one comment must be in one
+    /// edit. Applying edits again changes nothing.
     ///
     /// # Errors
     /// Some of the edits may have been applied.
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError>;
 
-    /// Removes the name of a product (`None`), or of one of its languages, if it has no comments. An index that stores
-    /// no names has nothing to do.
-    async fn forget_if_empty(&self, _product: &ProductId, _language: Option<&Language>) -> Result<(), StoreError> {
+    /// Removes the name of a product (`None`), or of one of its languages, if it has no comments.
+    /// An index that stores no names has nothing to do.
+    async fn forget_if_empty(
+        &self,
+        _product: &ProductId,
+        _language: Option<&Language>,
+    ) -> Result<(), StoreError> {
         Ok(())
     }
 
     /// Removes a name from a partition's products that is not of a product in it.
-    async fn forget_stray(&self, _partition: IndexPartition, _name: &str) -> Result<(), StoreError> {
+    async fn forget_stray(
+        &self,
+        _partition: IndexPartition,
+        _name: &str,
+    ) -> Result<(), StoreError> {
         Ok(())
     }
 }
@@ -72,24 +87,34 @@ pub trait Rebuilds {
     /// Removes everything, including the markers. Only the tokens of rebuilds stay.
     async fn clear(&self) -> Result<(), StoreError>;
 
-    /// Empties partitions, markers first, so that readers no longer believe them. The entries of a rebuild that began
-    /// meanwhile stay. That rebuild may finish, and readers may believe it, before this call ends.
+    /// Empties partitions, markers first, so that readers no longer believe them. The entries of a
+    /// rebuild that began meanwhile stay. That rebuild may finish, and readers may believe it,
+    /// before this call ends.
     ///
     /// # Errors
     /// [`StoreError::refused`] when a server may evict keys, or is too old.
-    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError>;
+    async fn begin_rebuild_of(
+        &self,
+        partitions: BTreeSet<IndexPartition>,
+    ) -> Result<Rebuild, StoreError>;
 
-    /// Whether a rebuild that began earlier may continue: the same servers answer, and no other rebuild has begun in
-    /// its partitions. [`Rebuilds::finish_rebuild`] decides again.
+    /// Whether a rebuild that began earlier may continue: the same servers answer, and no other
+    /// rebuild has begun in its partitions. [`Rebuilds::finish_rebuild`] decides again.
     async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError>;
 
-    /// Marks the rebuild's partitions ready up to `watermark`, and confirms them as of that instant, for the table with
-    /// this id. Only a caller that has just made the index right may call this.
+    /// Marks the rebuild's partitions ready up to `watermark`, and confirms them as of that
+    /// instant, for the table with this id. Only a caller that has just made the index right may
+    /// call this.
     ///
     /// # Errors
-    /// [`StoreError::unavailable`] when the index was lost meanwhile, its servers have changed since the beginning, or
-    /// another rebuild began.
-    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError>;
+    /// [`StoreError::unavailable`] when the index was lost meanwhile, its servers have changed
+    /// since the beginning, or another rebuild began.
+    async fn finish_rebuild(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Timestamp,
+    ) -> Result<(), StoreError>;
 }
 
 #[async_trait]
@@ -101,13 +126,18 @@ pub trait Markers {
     /// As for [`Rebuilds::begin_rebuild_of`].
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError>;
 
-    /// Takes a step of an advance. Returns for each partition whether that was done. The first step leaves the nonce
-    /// where the watermark is still the one in [`Advance::from`]. The second step has `to`, and advances the watermark to
-    /// it where the nonce is.
-    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError>;
+    /// Takes a step of an advance. Returns for each partition whether that was done. The first step
+    /// leaves the nonce where the watermark is still the one in [`Advance::from`]. The second step
+    /// has `to`, and advances the watermark to it where the nonce is.
+    async fn advance_step(
+        &self,
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<bool>, StoreError>;
 
-    /// Leaves a token in the owner's markers whose tokens have not changed since they were read. Returns for each
-    /// partition whether that was done. A partition that is being rebuilt is skipped.
+    /// Leaves a token in the owner's markers whose tokens have not changed since they were read.
+    /// Returns for each partition whether that was done. A partition that is being rebuilt is
+    /// skipped.
     async fn leave_token(
         &self,
         owner: &str,
@@ -119,12 +149,18 @@ pub trait Markers {
 
 #[async_trait]
 pub trait Contents {
-    /// The names that the index holds for each product, without checking whether they have members. Omits names that
-    /// are not valid languages: the index scan finds those.
-    async fn names(&self, products: &BTreeSet<&ProductId>) -> Result<BTreeMap<ProductId, Names>, StoreError>;
+    /// The names that the index holds for each product, without checking whether they have members.
+    /// Omits names that are not valid languages: the index scan finds those.
+    async fn names(
+        &self,
+        products: &BTreeSet<&ProductId>,
+    ) -> Result<BTreeMap<ProductId, Names>, StoreError>;
 
     /// The scores of members in base sets; `None` for a member that a set does not have.
-    async fn scores(&self, asked: &[(&BaseSet, Vec<&str>)]) -> Result<Vec<Vec<Option<f64>>>, StoreError>;
+    async fn scores(
+        &self,
+        asked: &[(&BaseSet, Vec<&str>)],
+    ) -> Result<Vec<Vec<Option<f64>>>, StoreError>;
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError>;
 
@@ -132,10 +168,14 @@ pub trait Contents {
 
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError>;
 
-    /// The next step. `None` when the scan has returned everything that existed during the whole scan, unless the
-    /// servers changed meanwhile ([`Contents::is_index_scan_valid`]). Something may come more than once.
+    /// The next step. `None` when the scan has returned everything that existed during the whole
+    /// scan, unless the servers changed meanwhile ([`Contents::is_index_scan_valid`]). Something
+    /// may come more than once.
     ///
     /// # Errors
     /// The position is then unchanged.
-    async fn next_index_part(&self, position: &mut IndexScanPosition) -> Result<Option<IndexPart>, StoreError>;
+    async fn next_index_part(
+        &self,
+        position: &mut IndexScanPosition,
+    ) -> Result<Option<IndexPart>, StoreError>;
 }

@@ -1,9 +1,9 @@
 //! What a caller asks that compares the index with the table.
 //!
-//! **Invariant:** a missing entry proves nothing in an index that was lost or is being rebuilt. Both remove the markers
-//! before, or together with, the first entry. A server that was restored from a snapshot, or that took over, has
-//! another identity. So a caller that checks markers and identity after reading entries knows that those entries were
-//! not lost (`tests/repair/lost.rs`).
+//! **Invariant:** a missing entry proves nothing in an index that was lost or is being rebuilt.
+//! Both remove the markers before, or together with, the first entry. A server that was restored
+//! from a snapshot, or that took over, has another identity. So a caller that checks markers and
+//! identity after reading entries knows that those entries were not lost (`tests/repair/lost.rs`).
 
 use std::collections::BTreeSet;
 
@@ -20,42 +20,65 @@ use crate::{IndexPartition, PageIndex, ServerIdentity};
 pub type Name = (ProductId, Option<Language>);
 
 impl PageIndex {
-    /// A comment's entries in the page index: its scores in the base sets of every place, for the languages in `places`
-    /// and the languages that the index names. Also lists the names from `places` that have no members.
+    /// A comment's entries in the page index: its scores in the base sets of every place, for the
+    /// languages in `places` and the languages that the index names. Also lists the names from
+    /// `places` that have no members.
     pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
         let products: BTreeSet<&ProductId> = places.products().collect();
         let mut names = self.names(&products).await?;
         let sets = Ranks::base_sets(places, &names);
-        let asked: Vec<(&BaseSet, Vec<&str>)> = sets.iter().map(|set| (set, vec![id.as_str()])).collect();
+        let asked: Vec<(&BaseSet, Vec<&str>)> =
+            sets.iter().map(|set| (set, vec![id.as_str()])).collect();
         let named: Vec<Name> = places
             .iter()
             .filter_map(|(product, expected)| Some((product, expected, names.get(product)?)))
             .flat_map(|(product, expected, names)| named(product, expected, names))
             .collect();
-        let (found, without_members) = try_join(self.scores(&asked), self.without_members(named)).await?;
+        let (found, without_members) =
+            try_join(self.scores(&asked), self.without_members(named)).await?;
         for (product, language) in without_members {
-            names.entry(product).or_default().without_members.insert(language);
+            names
+                .entry(product)
+                .or_default()
+                .without_members
+                .insert(language);
         }
-        let found = found.into_iter().map(|scores| scores.into_iter().flatten().next());
-        let scores = sets.iter().cloned().zip(found).filter_map(|(set, score)| Some((set, score?)));
-        Ok(Ranks { names, scores: scores.collect() })
+        let found = found
+            .into_iter()
+            .map(|scores| scores.into_iter().flatten().next());
+        let scores = sets
+            .iter()
+            .cloned()
+            .zip(found)
+            .filter_map(|(set, score)| Some((set, score?)));
+        Ok(Ranks {
+            names,
+            scores: scores.collect(),
+        })
     }
 
     /// Those of the names whose five sets are all empty.
     pub async fn without_members(&self, names: Vec<Name>) -> Result<Vec<Name>, StoreError> {
-        let sets_of = |(product, language): &Name| Filter::new(language.clone(), None).base_sets(product);
-        let sizes = self.sizes(&names.iter().flat_map(sets_of).collect::<Vec<_>>()).await?;
+        let sets_of =
+            |(product, language): &Name| Filter::new(language.clone(), None).base_sets(product);
+        let sizes = self
+            .sizes(&names.iter().flat_map(sets_of).collect::<Vec<_>>())
+            .await?;
         let of_names = sizes.chunks(Rating::ALL.len());
-        let empty = names.into_iter().zip(of_names).filter(|(_, sizes)| sizes.iter().all(|size| *size == 0));
+        let empty = names
+            .into_iter()
+            .zip(of_names)
+            .filter(|(_, sizes)| sizes.iter().all(|size| *size == 0));
         Ok(empty.map(|(name, _)| name).collect())
     }
 
-    /// Checks that the index that has just answered for partitions is up to date. Its servers must be those of before.
-    /// Its markers must belong to this table, and must not be older than before.
+    /// Checks that the index that has just answered for partitions is up to date. Its servers must
+    /// be those of before. Its markers must belong to this table, and must not be older than
+    /// before.
     ///
     /// # Errors
-    /// [`StoreError::unavailable`] when the check fails: the index was lost or restored, another server took over, or a
-    /// rebuild began.
+    /// [`StoreError::unavailable`] when the check fails: the index was lost or restored, another
+    /// server took over, or a rebuild began.
     pub async fn assert_up_to_date(
         &self,
         table_id: &str,
@@ -63,23 +86,34 @@ impl PageIndex {
         servers: &ServerIdentity,
     ) -> Result<(), StoreError> {
         let owner = self.owner(table_id);
-        let partitions: Vec<IndexPartition> = since.iter().map(|(partition, _)| *partition).collect();
-        let (markers, present) = try_join(self.markers(&partitions), self.server_identity()).await?;
-        let is_up_to_date = since
-            .iter()
-            .zip(markers)
-            .all(|((_, before), marker)| marker.of_owner(&owner).is_some_and(|mark| mark.watermark >= *before));
+        let partitions: Vec<IndexPartition> =
+            since.iter().map(|(partition, _)| *partition).collect();
+        let (markers, present) =
+            try_join(self.markers(&partitions), self.server_identity()).await?;
+        let is_up_to_date = since.iter().zip(markers).all(|((_, before), marker)| {
+            marker
+                .of_owner(&owner)
+                .is_some_and(|mark| mark.watermark >= *before)
+        });
         if is_up_to_date && present == *servers {
             return Ok(());
         }
-        let detail = "it was lost, or its servers have changed, or a rebuild has begun, since the run began";
+        let detail =
+            "it was lost, or its servers have changed, or a rebuild has begun, since the run began";
         Err(StoreError::unavailable(Store::PageIndex, detail))
     }
 }
 
-/// The names that are both in `expected` and in the index. The comment did not cause other names; the index scan checks
-/// those.
+/// The names that are both in `expected` and in the index. The comment did not cause other names;
+/// the index scan checks those.
 fn named(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<Name> {
-    let languages = names.languages.intersection(expected).cloned().map(Some).chain(names.is_named.then_some(None));
-    languages.map(|language| (product.clone(), language)).collect()
+    let languages = names
+        .languages
+        .intersection(expected)
+        .cloned()
+        .map(Some)
+        .chain(names.is_named.then_some(None));
+    languages
+        .map(|language| (product.clone(), language))
+        .collect()
 }

@@ -1,7 +1,9 @@
-//! The page index: a comment's rank in every base set, so that a page number costs the same on every page.
+//! The page index: a comment's rank in every base set, so that a page number costs the same on
+//! every page.
 //!
-//! This crate says what a page index can do: `backend` lists the operations. Two crates do it: `redis-index` on servers
-//! that several processes share, `embedded-index` inside one process. Neither knows the other.
+//! This crate says what a page index can do: `backend` lists the operations. Two crates do it:
+//! `redis-index` on servers that several processes share, `embedded-index` inside one process.
+//! Neither knows the other.
 
 mod backend;
 mod comparison;
@@ -21,7 +23,9 @@ pub use comparison::Name;
 pub use contents::{IndexPart, IndexScanPosition};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
 pub use partition::IndexPartition;
-pub use query::{IndexAnswer, Position, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted};
+pub use query::{
+    IndexAnswer, Position, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted,
+};
 pub use readiness::NotReady;
 
 /// A page index. Clones are the same index.
@@ -42,19 +46,28 @@ impl Deref for PageIndex {
 
 impl PageIndex {
     pub fn new(backend: impl Backend + 'static, max_age: Duration) -> Self {
-        Self { backend: Arc::new(backend), max_age }
+        Self {
+            backend: Arc::new(backend),
+            max_age,
+        }
     }
 
     pub fn with_own_connections(&self) -> Self {
-        Self { backend: self.backend.with_own_connections(false), ..self.clone() }
+        Self {
+            backend: self.backend.with_own_connections(false),
+            ..self.clone()
+        }
     }
 
-    /// The same index through separate connections, for callers that must not wait. A server that does not answer in
-    /// time opens a circuit breaker for a second. Meanwhile calls fail at once, except one half-open probe per second.
-    /// Clones of the returned index share the breakers. So do those made from it [with separate
-    /// connections](Self::with_own_connections).
+    /// The same index through separate connections, for callers that must not wait. A server that
+    /// does not answer in time opens a circuit breaker for a second. Meanwhile calls fail at once,
+    /// except one half-open probe per second. Clones of the returned index share the breakers. So
+    /// do those made from it [with separate connections](Self::with_own_connections).
     pub fn with_circuit_breakers(&self) -> Self {
-        Self { backend: self.backend.with_own_connections(true), ..self.clone() }
+        Self {
+            backend: self.backend.with_own_connections(true),
+            ..self.clone()
+        }
     }
 
     pub fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -75,15 +88,18 @@ impl PageIndex {
         self.begin_rebuild_of(self.partitions().collect()).await
     }
 
-    /// The partitions without any marker: they are new, were lost, or an unfinished rebuild has emptied them. A
-    /// partition of another table has one.
+    /// The partitions without any marker: they are new, were lost, or an unfinished rebuild has
+    /// emptied them. A partition of another table has one.
     pub async fn unmarked(&self) -> Result<BTreeSet<IndexPartition>, StoreError> {
-        let unmarked = self.all_markers().await?.filter(|(_, marker)| marker.owner.is_none());
+        let unmarked = self
+            .all_markers()
+            .await?
+            .filter(|(_, marker)| marker.owner.is_none());
         Ok(unmarked.map(|(partition, _)| partition).collect())
     }
 
-    /// The answers, in the order of the queries. Products of different partitions are read at different moments, so
-    /// each query has an answer of its own.
+    /// The answers, in the order of the queries. Products of different partitions are read at
+    /// different moments, so each query has an answer of its own.
     ///
     /// # Errors
     /// [`StoreError::refused`] if a query asks for more than [`RankedQuery::COUNT_MAX`] comments.
@@ -93,16 +109,37 @@ impl PageIndex {
         table_id: &str,
         now: Timestamp,
     ) -> Result<Vec<IndexAnswer<Ranked>>, StoreError> {
-        if queries.iter().any(|query| query.count > RankedQuery::COUNT_MAX) {
-            return Err(StoreError::refused(Store::PageIndex, "a query asks for too many comments"));
+        if queries
+            .iter()
+            .any(|query| query.count > RankedQuery::COUNT_MAX)
+        {
+            return Err(StoreError::refused(
+                Store::PageIndex,
+                "a query asks for too many comments",
+            ));
         }
         let found = self.backend.ranked(queries).await?;
         let answers = queries.iter().zip(found).map(|(query, (marker, found))| {
             let watermark = self.judge(&marker, table_id, now)?;
-            let RawRanked { comments, total, settled, all, newest, stats } = found;
-            // Without comments, the index has reached the watermark: the journal has been reconciled up to it.
+            let RawRanked {
+                comments,
+                total,
+                settled,
+                all,
+                newest,
+                stats,
+            } = found;
+            // Without comments, the index has reached the watermark: the journal has been
+            // reconciled up to it.
             let reached = query.as_of.unwrap_or(newest.unwrap_or(watermark).min(now));
-            Ok(Ranked { comments, total, settled, all, reached, stats })
+            Ok(Ranked {
+                comments,
+                total,
+                settled,
+                all,
+                reached,
+                stats,
+            })
         });
         Ok(answers.collect())
     }
@@ -133,20 +170,28 @@ impl PageIndex {
         now: Timestamp,
     ) -> Result<Vec<(IndexPartition, IndexAnswer<Timestamp>)>, StoreError> {
         let markers = self.all_markers().await?;
-        Ok(markers.map(|(partition, marker)| (partition, self.judge(&marker, table_id, now))).collect())
+        Ok(markers
+            .map(|(partition, marker)| (partition, self.judge(&marker, table_id, now)))
+            .collect())
     }
 
     /// Whether readers of this table may believe the whole page index.
     pub async fn is_ready(&self, table_id: &str, now: Timestamp) -> Result<bool, StoreError> {
-        Ok(self.readiness(table_id, now).await?.iter().all(|(_, answer)| answer.is_ok()))
+        Ok(self
+            .readiness(table_id, now)
+            .await?
+            .iter()
+            .all(|(_, answer)| answer.is_ok()))
     }
 
-    /// The markers of all partitions that belong to this table. Nothing in another partition can be kept up to date
-    /// until a rebuild.
+    /// The markers of all partitions that belong to this table. Nothing in another partition can be
+    /// kept up to date until a rebuild.
     pub async fn marks(&self, table_id: &str) -> Result<Vec<(IndexPartition, Mark)>, StoreError> {
         let owner = self.owner(table_id);
         let markers = self.all_markers().await?;
-        Ok(markers.filter_map(|(partition, marker)| Some((partition, marker.of_owner(&owner)?))).collect())
+        Ok(markers
+            .filter_map(|(partition, marker)| Some((partition, marker.of_owner(&owner)?)))
+            .collect())
     }
 
     fn judge(&self, marker: &Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Timestamp> {
@@ -157,15 +202,17 @@ impl PageIndex {
         owner(table_id, self.partition_count())
     }
 
-    async fn all_markers(&self) -> Result<impl Iterator<Item = (IndexPartition, Marker)> + use<>, StoreError> {
+    async fn all_markers(
+        &self,
+    ) -> Result<impl Iterator<Item = (IndexPartition, Marker)> + use<>, StoreError> {
         let partitions: Vec<IndexPartition> = self.partitions().collect();
         let markers = self.markers(&partitions).await?;
         Ok(partitions.into_iter().zip(markers))
     }
 }
 
-/// The owner that a marker names: the table and the number of partitions. With another number, products would be looked
-/// up in partitions that never held them.
+/// The owner that a marker names: the table and the number of partitions. With another number,
+/// products would be looked up in partitions that never held them.
 pub fn owner(table_id: &str, partition_count: u16) -> String {
     format!("{table_id}/{partition_count}")
 }

@@ -1,21 +1,21 @@
 //! The marker of a partition, and what the repair job does with it.
 //!
-//! A marker names the table that the partition belongs to. Its watermark is the instant up to which the journal has
-//! been reconciled into the partition. It also has the time of the repair job's last confirmation. A confirmation
-//! leaves a token, too. The table stores the last token. So a partition with an older token comes from a snapshot, or
-//! from a replica that lacks writes.
+//! A marker names the table that the partition belongs to. Its watermark is the instant up to which
+//! the journal has been reconciled into the partition. It also has the time of the repair job's
+//! last confirmation. A confirmation leaves a token, too. The table stores the last token. So a
+//! partition with an older token comes from a snapshot, or from a replica that lacks writes.
 //!
-//! **Invariant:** a watermark never covers a write that its server lacks (`tests/repair/recent.rs`). A caller advances
-//! a watermark in these steps:
+//! **Invariant:** a watermark never covers a write that its server lacks
+//! (`tests/repair/recent.rs`). A caller advances a watermark in these steps:
 //!
 //! 1. It asks for the servers' identity, and reconciles a window.
 //! 2. It leaves a nonce in the markers.
 //! 3. It asks for the servers' identity again, and stops if that has changed.
 //! 4. It advances a watermark only where the nonce is.
 //!
-//! The identity reveals a server that was restarted, restored or replaced during the window. A server that took over
-//! later has either lost the nonce, or has everything that was written before it, because writes of a slot are
-//! replicated in their order.
+//! The identity reveals a server that was restarted, restored or replaced during the window. A
+//! server that took over later has either lost the nonce, or has everything that was written before
+//! it, because writes of a slot are replicated in their order.
 
 use std::{collections::BTreeSet, ops::Deref, time::Duration};
 
@@ -41,12 +41,21 @@ impl Marker {
     ///
     /// # Errors
     /// The reason why readers must not believe the partition.
-    pub fn judge(&self, owner: &str, now: Timestamp, max_age: Duration) -> Result<Timestamp, NotReady> {
-        let (Some(marked), Some(watermark)) = (&self.owner, self.watermark) else { return Err(NotReady::NoMarker) };
+    pub fn judge(
+        &self,
+        owner: &str,
+        now: Timestamp,
+        max_age: Duration,
+    ) -> Result<Timestamp, NotReady> {
+        let (Some(marked), Some(watermark)) = (&self.owner, self.watermark) else {
+            return Err(NotReady::NoMarker);
+        };
         if marked != owner {
             return Err(NotReady::OtherTable);
         }
-        let age_ms = |confirmed: Timestamp| u128::try_from(now.epoch_ms() - confirmed.epoch_ms()).unwrap_or(0);
+        let age_ms = |confirmed: Timestamp| {
+            u128::try_from(now.epoch_ms() - confirmed.epoch_ms()).unwrap_or(0)
+        };
         match self.confirmed {
             Some(confirmed) if age_ms(confirmed) <= max_age.as_millis() => Ok(watermark),
             confirmed => Err(NotReady::Stale { confirmed }),
@@ -54,19 +63,26 @@ impl Marker {
     }
 
     pub(crate) fn of_owner(self, owner: &str) -> Option<Mark> {
-        let watermark = self.watermark.filter(|_| self.owner.as_deref() == Some(owner))?;
-        Some(Mark { watermark, confirmed: self.confirmed, token: self.token.unwrap_or_default() })
+        let watermark = self
+            .watermark
+            .filter(|_| self.owner.as_deref() == Some(owner))?;
+        Some(Mark {
+            watermark,
+            confirmed: self.confirmed,
+            token: self.token.unwrap_or_default(),
+        })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// The journal has been reconciled into the partition up to this instant. Whether the partition is ready depends on
-    /// its confirmation, not on this.
+    /// The journal has been reconciled into the partition up to this instant. Whether the partition
+    /// is ready depends on its confirmation, not on this.
     pub watermark: Timestamp,
     /// Time of the last confirmation; `None` after it was withdrawn.
     pub confirmed: Option<Timestamp>,
-    /// The token written with that confirmation, or with its withdrawal. Empty when the marker has none.
+    /// The token written with that confirmation, or with its withdrawal. Empty when the marker has
+    /// none.
     pub token: String,
 }
 
@@ -79,9 +95,10 @@ pub enum ConfirmationTime {
     At(Timestamp),
 }
 
-/// Identifies the servers that answer. It changes when a server restarts, and when another takes over. It also changes
-/// when a server has followed another one meanwhile, and so has the data of that one. A master that gets its first
-/// replica, or lost its last one an hour ago, also changes it: the master begins a history with a new name.
+/// Identifies the servers that answer. It changes when a server restarts, and when another takes
+/// over. It also changes when a server has followed another one meanwhile, and so has the data of
+/// that one. A master that gets its first replica, or lost its last one an hour ago, also changes
+/// it: the master begins a history with a new name.
 ///
 /// An index inside the process is its own server. Its identity changes whenever it is opened.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -97,8 +114,8 @@ pub struct Advance {
 }
 
 impl PageIndex {
-    /// Prepares to advance watermarks from the values in `from`: leaves a nonce in the partitions whose watermarks still
-    /// have these values.
+    /// Prepares to advance watermarks from the values in `from`: leaves a nonce in the partitions
+    /// whose watermarks still have these values.
     ///
     /// # Errors
     /// [`StoreError::unavailable`] when the servers have changed since the beginning of the window.
@@ -108,24 +125,37 @@ impl PageIndex {
         from: &[(IndexPartition, Timestamp)],
         began_with: &ServerIdentity,
     ) -> Result<Advance, StoreError> {
-        let mut advance = Advance { owner: self.owner(table_id), nonce: process::new_ulid(), from: from.to_vec() };
+        let mut advance = Advance {
+            owner: self.owner(table_id),
+            nonce: process::new_ulid(),
+            from: from.to_vec(),
+        };
         let done = self.advance_step(&advance, None).await?;
         if self.server_identity().await? != *began_with {
-            return Err(StoreError::unavailable(Store::PageIndex, "its servers have changed since the run began"));
+            return Err(StoreError::unavailable(
+                Store::PageIndex,
+                "its servers have changed since the run began",
+            ));
         }
         advance.from = where_done(from, done).copied().collect();
         Ok(advance)
     }
 
-    /// Advances the watermarks, and returns the partitions where that was done. Only a caller that has just reconciled
-    /// the journal up to `to` may call this.
-    pub async fn advance(&self, advance: Advance, to: Timestamp) -> Result<Vec<IndexPartition>, StoreError> {
+    /// Advances the watermarks, and returns the partitions where that was done. Only a caller that
+    /// has just reconciled the journal up to `to` may call this.
+    pub async fn advance(
+        &self,
+        advance: Advance,
+        to: Timestamp,
+    ) -> Result<Vec<IndexPartition>, StoreError> {
         let done = self.advance_step(&advance, Some(to)).await?;
-        Ok(where_done(&advance.from, done).map(|(partition, _)| *partition).collect())
+        Ok(where_done(&advance.from, done)
+            .map(|(partition, _)| *partition)
+            .collect())
     }
 
-    /// Leaves a token, see [`Markers::leave_token`](crate::Markers::leave_token). Returns what is now in the partitions
-    /// where that was done.
+    /// Leaves a token, see [`Markers::leave_token`](crate::Markers::leave_token). Returns what is
+    /// now in the partitions where that was done.
     pub async fn leave_token(
         &self,
         table_id: &str,
@@ -133,13 +163,21 @@ impl PageIndex {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<(IndexPartition, String)>, StoreError> {
-        let done = self.deref().leave_token(&self.owner(table_id), read, token, time).await?;
-        Ok(where_done(read, done).map(|(partition, _)| (*partition, token.to_owned())).collect())
+        let done = self
+            .deref()
+            .leave_token(&self.owner(table_id), read, token, time)
+            .await?;
+        Ok(where_done(read, done)
+            .map(|(partition, _)| (*partition, token.to_owned()))
+            .collect())
     }
 }
 
 fn where_done<T>(asked: &[T], done: Vec<bool>) -> impl Iterator<Item = &T> {
-    asked.iter().zip(done).filter_map(|(asked, done)| done.then_some(asked))
+    asked
+        .iter()
+        .zip(done)
+        .filter_map(|(asked, done)| done.then_some(asked))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,10 +204,21 @@ mod tests {
         let confirmed = |table: &str, confirmed| judge(marker(table, Some(at(1_000)), confirmed));
         assert_eq!(confirmed("t1", Some(at(6_000))), Ok(at(1_000)));
         assert_eq!(confirmed("t1", Some(at(11_000))), Ok(at(1_000)));
-        assert_eq!(confirmed("t1", Some(at(5_999))), Err(NotReady::Stale { confirmed: Some(at(5_999)) }));
-        assert_eq!(confirmed("t1", None), Err(NotReady::Stale { confirmed: None }));
+        assert_eq!(
+            confirmed("t1", Some(at(5_999))),
+            Err(NotReady::Stale {
+                confirmed: Some(at(5_999))
+            })
+        );
+        assert_eq!(
+            confirmed("t1", None),
+            Err(NotReady::Stale { confirmed: None })
+        );
         assert_eq!(confirmed("t0", Some(at(6_000))), Err(NotReady::OtherTable));
         assert_eq!(judge(Marker::default()), Err(NotReady::NoMarker));
-        assert_eq!(judge(marker("t1", None, Some(at(9_000)))), Err(NotReady::NoMarker));
+        assert_eq!(
+            judge(marker("t1", None, Some(at(9_000)))),
+            Err(NotReady::NoMarker)
+        );
     }
 }

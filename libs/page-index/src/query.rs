@@ -14,7 +14,8 @@ pub struct RankedQuery<'query> {
     pub order: Order,
     /// Number of comments before the first one asked for.
     pub skip: u64,
-    /// Maximum number of comments in the answer, at most [`RankedQuery::COUNT_MAX`]; 0 if only totals are asked for.
+    /// Maximum number of comments in the answer, at most [`RankedQuery::COUNT_MAX`]; 0 if only
+    /// totals are asked for.
     pub count: u16,
     /// Comments dated later have no rank.
     pub as_of: Option<Timestamp>,
@@ -61,9 +62,9 @@ pub struct Ranked {
     pub settled: u64,
     /// Number of all comments of the filter.
     pub all: u64,
-    /// An instant that the page index has reached under the filter, never later than the present. The index counts no
-    /// comment dated later, except comments dated later than the present. Later comments may still come. Equals the
-    /// query's `as_of`, if set.
+    /// An instant that the page index has reached under the filter, never later than the present.
+    /// The index counts no comment dated later, except comments dated later than the present. Later
+    /// comments may still come. Equals the query's `as_of`, if set.
     pub reached: Timestamp,
     pub stats: Option<Stats>,
 }
@@ -103,11 +104,13 @@ pub struct Position {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stats {
-    /// By rating, in the filter's language. Includes all five ratings, whichever the filter selects.
+    /// By rating, in the filter's language. Includes all five ratings, whichever the filter
+    /// selects.
     pub by_rating: RatingCounts,
     pub by_rating_in_any_language: RatingCounts,
     /// By language in ascending order of the tags, with the filter's ratings. Includes the first
-    /// [`Stats::LANGUAGES_MAX`] languages of the product, whichever the filter selects. Empty if not asked for.
+    /// [`Stats::LANGUAGES_MAX`] languages of the product, whichever the filter selects. Empty if
+    /// not asked for.
     pub by_language: Vec<(Language, u64)>,
     /// Number of languages that the product has; 0 if not asked for.
     pub languages: u64,
@@ -116,7 +119,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Maximum number of languages whose comments are counted. A product never has as many languages that people speak.
-    /// The number of well-formed tags is unlimited, and counting takes up to five sets per language.
+    /// Maximum number of languages whose comments are counted. A product never has as many
+    /// languages that people speak. The number of well-formed tags is unlimited, and counting takes
+    /// up to five sets per language.
     pub const LANGUAGES_MAX: usize = 200;
 }

@@ -1,6 +1,7 @@
 //! Readiness: whether readers may believe the page index.
 //!
-//! The watermark does not matter here. It says how far repair has come, not whether the partition is right (`confirm`).
+//! The watermark does not matter here. It says how far repair has come, not whether the partition
+//! is right (`confirm`).
 
 use derive_more::Display;
 use model::Timestamp;
@@ -10,12 +11,12 @@ pub enum NotReady {
     /// The partition has no marker: it is new, flushed, lost, being rebuilt, or of another layout.
     #[display("it has no marker (new, lost, or being rebuilt)")]
     NoMarker,
-    /// The partition belongs to another table, because this one was restored or created again, or to another number of
-    /// partitions.
+    /// The partition belongs to another table, because this one was restored or created again, or
+    /// to another number of partitions.
     #[display("it belongs to another table or number of partitions")]
     OtherTable,
-    /// The last confirmation is too old, or was taken away. An old snapshot was restored, or the page indexer or the
-    /// repair job has stopped.
+    /// The last confirmation is too old, or was taken away. An old snapshot was restored, or the
+    /// page indexer or the repair job has stopped.
     #[display("the repair job {}", confirmed.map_or("does not confirm it".to_owned(), |at| format!("last confirmed it at {at}")))]
     Stale { confirmed: Option<Timestamp> },
 }

@@ -6,7 +6,9 @@ pub use aws_config::SdkConfig;
 use aws_config::{BehaviorVersion, Region, retry::RetryConfig, timeout::TimeoutConfig};
 use aws_credential_types::{Credentials, provider::SharedCredentialsProvider};
 use aws_smithy_http_client::{Builder, tls};
-use aws_smithy_runtime_api::client::{http::SharedHttpClient, orchestrator::HttpResponse, result::SdkError};
+use aws_smithy_runtime_api::client::{
+    http::SharedHttpClient, orchestrator::HttpResponse, result::SdkError,
+};
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 
 #[derive(Debug, Clone, Copy)]
@@ -21,20 +23,31 @@ pub struct Calls {
 
 impl Calls {
     /// For a request that a person waits for, and for a Lambda.
-    pub const PROMPT: Self =
-        Self { attempt_timeout: Duration::from_secs(3), call_timeout: Duration::from_secs(8), max_attempts: 3 };
+    pub const PROMPT: Self = Self {
+        attempt_timeout: Duration::from_secs(3),
+        call_timeout: Duration::from_secs(8),
+        max_attempts: 3,
+    };
 
     /// For work that no reader waits for: a call may take long on a busy table.
-    pub const PATIENT: Self =
-        Self { attempt_timeout: Duration::from_secs(10), call_timeout: Duration::from_secs(60), max_attempts: 6 };
+    pub const PATIENT: Self = Self {
+        attempt_timeout: Duration::from_secs(10),
+        call_timeout: Duration::from_secs(60),
+        max_attempts: 6,
+    };
 }
 
 /// The SDK configuration of a client.
 ///
-/// - With an endpoint: for a local engine, with credentials that this engine accepts. The endpoint may name the access
-///   key, by which DynamoDB Local chooses a database: `http://KEY@127.0.0.1:8000`.
+/// - With an endpoint: for a local engine, with credentials that this engine accepts. The endpoint
+///   may name the access key, by which DynamoDB Local chooses a database:
+///   `http://KEY@127.0.0.1:8000`.
 /// - Without an endpoint: from the environment, like AWS's own tools.
-pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClient, calls: Calls) -> SdkConfig {
+pub async fn sdk_config(
+    endpoint_url: Option<&str>,
+    http_client: SharedHttpClient,
+    calls: Calls,
+) -> SdkConfig {
     let timeouts = TimeoutConfig::builder()
         .connect_timeout(Duration::from_secs(1))
         .operation_attempt_timeout(calls.attempt_timeout)
@@ -62,11 +75,13 @@ pub async fn sdk_config(endpoint_url: Option<&str>, http_client: SharedHttpClien
     shared.load().await
 }
 
-/// An endpoint's URL without its access key, and the key. DynamoDB Local accepts keys of letters and numbers only
-/// (developer guide, "DynamoDB local usage notes").
+/// An endpoint's URL without its access key, and the key. DynamoDB Local accepts keys of letters
+/// and numbers only (developer guide, "DynamoDB local usage notes").
 fn split_access_key(endpoint_url: &str) -> (String, &str) {
     let is_key = |text: &str| text.chars().all(|char| char.is_ascii_alphanumeric());
-    let named = endpoint_url.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?)));
+    let named = endpoint_url
+        .split_once("://")
+        .and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?)));
     match named {
         Some((scheme, (key, place))) if is_key(key) => (format!("{scheme}://{place}"), key),
         _ => (endpoint_url.to_owned(), "local"),
@@ -79,14 +94,20 @@ pub type NewHttpClient = fn() -> SharedHttpClient;
 pub fn new_http_client(endpoint_url: Option<&str>) -> NewHttpClient {
     match endpoint_url {
         Some(url) if url.starts_with("http://") => || Builder::new().build_http(),
-        _ => {
-            || Builder::new().tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::Ring)).build_https()
-        }
+        _ => || {
+            Builder::new()
+                .tls_provider(tls::Provider::Rustls(
+                    tls::rustls_provider::CryptoMode::Ring,
+                ))
+                .build_https()
+        },
     }
 }
 
 /// The service's answer in one line. Without an answer: the innermost cause.
-pub fn describe<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, HttpResponse>) -> String {
+pub fn describe<E: ProvideErrorMetadata + Error + 'static>(
+    error: &SdkError<E, HttpResponse>,
+) -> String {
     if let SdkError::ServiceError(answer) = error {
         let code = answer.err().code().unwrap_or("an error without a code");
         return format!("{code}: {}", answer.err().message().unwrap_or("no message"));
@@ -96,7 +117,10 @@ pub fn describe<E: ProvideErrorMetadata + Error + 'static>(error: &SdkError<E, H
 
 /// The innermost cause of an error.
 pub fn cause(error: &(dyn Error + 'static)) -> String {
-    std::iter::successors(Some(error), |error| (**error).source()).last().unwrap_or(error).to_string()
+    std::iter::successors(Some(error), |error| (**error).source())
+        .last()
+        .unwrap_or(error)
+        .to_string()
 }
 
 #[cfg(test)]
@@ -107,7 +131,12 @@ mod tests {
     fn an_endpoint_may_name_an_access_key() {
         let named = split_access_key("http://KEY7@127.0.0.1:8000/");
         assert_eq!(named, ("http://127.0.0.1:8000/".to_owned(), "KEY7"));
-        for without in ["http://127.0.0.1:8000", "https://engine.example/a@b", "http://key:secret@127.0.0.1:8000", ""] {
+        for without in [
+            "http://127.0.0.1:8000",
+            "https://engine.example/a@b",
+            "http://key:secret@127.0.0.1:8000",
+            "",
+        ] {
             assert_eq!(split_access_key(without), (without.to_owned(), "local"));
         }
     }

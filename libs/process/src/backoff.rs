@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Exponential back-off with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter") until a deadline.
+/// Exponential back-off with full jitter (AWS Architecture Blog, "Exponential Backoff And Jitter")
+/// until a deadline.
 #[derive(Debug)]
 pub struct Backoff {
     deadline: Instant,
@@ -16,7 +17,10 @@ impl Backoff {
     const LONGEST: Duration = Duration::from_secs(2);
 
     pub fn until(deadline: Instant) -> Self {
-        Self { deadline, ceiling: Self::FIRST }
+        Self {
+            deadline,
+            ceiling: Self::FIRST,
+        }
     }
 
     /// Waits. Returns `false` without waiting when the wait would end after the deadline.

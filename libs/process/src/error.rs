@@ -18,20 +18,23 @@ pub enum Store {
 
 pub type Source = Box<dyn Error + Send + Sync>;
 
-/// What a caller does about an error. It prints as what the store does. In the order of urgency: what affects every call
-/// comes first, then what passes.
+/// What a caller does about an error. It prints as what the store does. In the order of urgency:
+/// what affects every call comes first, then what passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
 pub enum Remedy {
-    /// A person must change something: a permission, a setting, a table, a server, or a bug in Pagemark. The store refuses
-    /// every call of this kind until then. A stream handler reports its records for retry, so nothing is lost meanwhile.
+    /// A person must change something: a permission, a setting, a table, a server, or a bug in
+    /// Pagemark. The store refuses every call of this kind until then. A stream handler reports its
+    /// records for retry, so nothing is lost meanwhile.
     #[strum(to_string = "refuses")]
     CallOperator,
-    /// Repeat the same call: now, while time is left, or with the next delivery. The store is throttled, unreachable, timed
-    /// out, loading or failing over. A write may or may not have happened.
+    /// Repeat the same call: now, while time is left, or with the next delivery. The store is
+    /// throttled, unreachable, timed out, loading or failing over. A write may or may not have
+    /// happened.
     #[strum(to_string = "is unavailable")]
     TryAgain,
-    /// The data of this call is at fault and stays so: an item is too large, or a key has a value of the wrong type. Other
-    /// calls are not affected. A stream handler puts the record into quarantine with the reason, and continues.
+    /// The data of this call is at fault and stays so: an item is too large, or a key has a value
+    /// of the wrong type. Other calls are not affected. A stream handler puts the record into
+    /// quarantine with the reason, and continues.
     #[strum(to_string = "rejects the data")]
     Quarantine,
 }
@@ -76,7 +79,17 @@ impl StoreError {
         Self::of(Remedy::CallOperator, store, detail, None)
     }
 
-    pub fn of(remedy: Remedy, store: Store, detail: impl Into<String>, source: Option<Source>) -> Self {
-        Self::Call { remedy, store, detail: detail.into(), source }
+    pub fn of(
+        remedy: Remedy,
+        store: Store,
+        detail: impl Into<String>,
+        source: Option<Source>,
+    ) -> Self {
+        Self::Call {
+            remedy,
+            store,
+            detail: detail.into(),
+            source,
+        }
     }
 }

@@ -1,7 +1,8 @@
-//! What every process needs beside its task: settings, log, clock, waits between attempts, stops, and AWS's client settings.
+//! What every process needs beside its task: settings, log, clock, waits between attempts, stops,
+//! and AWS's client settings.
 //!
-//! Also the error of a store. All stores share it, because a caller's reaction depends on the remedy and not on the
-//! store.
+//! Also the error of a store. All stores share it, because a caller's reaction depends on the
+//! remedy and not on the store.
 
 pub mod aws;
 mod backoff;

@@ -8,22 +8,30 @@ use tracing_subscriber::{
     util::SubscriberInitExt,
 };
 
-/// Starts the log of the process: `lines` says in which form it is written. `PAGEMARK_LOG` filters it by
-/// targets ([`Targets`]), such as `warn,table=debug`; `default` without it. It leaves out events of third-party crates below
-/// `info`, even when the setting accepts them. The Lambda runtime and the SDK then write out whole events and requests, and
-/// a log must never hold a comment's text.
+/// Starts the log of the process: `lines` says in which form it is written. `PAGEMARK_LOG` filters
+/// it by targets ([`Targets`]), such as `warn,table=debug`; `default` without it. It leaves out
+/// events of third-party crates below `info`, even when the setting accepts them. The Lambda
+/// runtime and the SDK then write out whole events and requests, and a log must never hold a
+/// comment's text.
 ///
 /// # Errors
 /// `PAGEMARK_LOG` is no list of targets, or the process has a log already.
 pub fn start_log(default: &str, lines: impl Layer<Registry> + Send + Sync) -> Result<(), String> {
     let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
-    let targets: Targets = chosen.parse().map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))?;
+    let targets: Targets = chosen
+        .parse()
+        .map_err(|error| format!("PAGEMARK_LOG {chosen:?}: {error}"))?;
     let lines = lines.with_filter(without_payloads(targets));
-    tracing_subscriber::registry().with(lines).try_init().map_err(|error| error.to_string())
+    tracing_subscriber::registry()
+        .with(lines)
+        .try_init()
+        .map_err(|error| error.to_string())
 }
 
 fn without_payloads<S>(targets: Targets) -> impl Filter<S> {
-    targets.and(filter_fn(|metadata| *metadata.level() <= LevelFilter::INFO || is_ours(metadata)))
+    targets.and(filter_fn(|metadata| {
+        *metadata.level() <= LevelFilter::INFO || is_ours(metadata)
+    }))
 }
 
 fn is_ours(metadata: &Metadata<'_>) -> bool {
@@ -55,7 +63,10 @@ mod tests {
         let (log, writer) = io::pipe().unwrap();
         // A pipe holds little. Writing blocks while nobody reads.
         let reader = thread::spawn(|| io::read_to_string(log));
-        let lines = tracing_subscriber::fmt::layer().with_writer(Mutex::new(writer)).without_time().with_ansi(false);
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(Mutex::new(writer))
+            .without_time()
+            .with_ansi(false);
         let log = lines.with_filter(without_payloads(Targets::new().with_default(level)));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(log), events);
         let text = reader.join().unwrap().unwrap();
@@ -69,6 +80,9 @@ mod tests {
             tracing::trace!(target: "table::reader", "ours");
             tracing::info!(target: "lambda_runtime", "started");
         });
-        assert_eq!(lines, ["TRACE table::reader: ours", "INFO lambda_runtime: started"]);
+        assert_eq!(
+            lines,
+            ["TRACE table::reader: ours", "INFO lambda_runtime: started"]
+        );
     }
 }

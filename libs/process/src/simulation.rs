@@ -1,6 +1,7 @@
 //! The clock and the chance of a simulation: both follow from a seed, in the thread that runs it.
 //!
-//! The simulated time is that of the runtime, which must be paused. So a simulated hour takes as long as its calls.
+//! The simulated time is that of the runtime, which must be paused. So a simulated hour takes as
+//! long as its calls.
 
 use std::cell::RefCell;
 
@@ -29,7 +30,11 @@ tokio::task_local! {
 
 /// Begins a simulation in this thread, or another one. It is `epoch` now.
 pub fn begin(seed: u64, epoch: Timestamp) {
-    let simulation = Simulation { began: Instant::now(), epoch, random: StdRng::seed_from_u64(seed) };
+    let simulation = Simulation {
+        began: Instant::now(),
+        epoch,
+        random: StdRng::seed_from_u64(seed),
+    };
     SIMULATION.set(Some(simulation));
 }
 

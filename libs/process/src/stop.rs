@@ -17,7 +17,8 @@ pub enum StopReason {
     LeaseLost,
 }
 
-/// Asks a run to stop: the run completes what it has begun, stores its position, and reports. Clones share one stop.
+/// Asks a run to stop: the run completes what it has begun, stores its position, and reports.
+/// Clones share one stop.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     deadline: Option<Instant>,
@@ -32,7 +33,10 @@ impl Stop {
 
     /// A stop at an instant. With `None`, only a call stops the run.
     pub fn at(deadline: Option<Instant>) -> Self {
-        Self { deadline, ..Self::default() }
+        Self {
+            deadline,
+            ..Self::default()
+        }
     }
 
     pub fn ask(&self) {
@@ -40,7 +44,8 @@ impl Stop {
     }
 
     pub fn ask_because(&self, reason: StopReason) {
-        self.asked.send_modify(|asked| *asked = (*asked).max(Some(reason)));
+        self.asked
+            .send_modify(|asked| *asked = (*asked).max(Some(reason)));
     }
 
     pub fn deadline(&self) -> Option<Instant> {

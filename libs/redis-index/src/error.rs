@@ -11,24 +11,45 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     let remedy = match &answers {
         Some(answers) => {
             // The retry classifies what is left.
-            answers.iter().map(|(_, answer)| remedy_of_answer(answer)).min().unwrap_or(Remedy::TryAgain)
+            answers
+                .iter()
+                .map(|(_, answer)| remedy_of_answer(answer))
+                .min()
+                .unwrap_or(Remedy::TryAgain)
         }
         None if is_untrusted(&error) => Remedy::CallOperator,
-        None if matches!(error.kind(), ErrorKind::Io | ErrorKind::ClusterConnectionNotFound) => Remedy::TryAgain,
+        None if matches!(
+            error.kind(),
+            ErrorKind::Io | ErrorKind::ClusterConnectionNotFound
+        ) =>
+        {
+            Remedy::TryAgain
+        }
         None => Remedy::CallOperator,
     };
-    let has_code = |codes: &[&str]| answers.iter().flat_map(|all| all.iter()).any(|(_, at)| codes.contains(&at.code()));
+    let has_code = |codes: &[&str]| {
+        answers
+            .iter()
+            .flat_map(|all| all.iter())
+            .any(|(_, at)| codes.contains(&at.code()))
+    };
     let hint = if is_untrusted(&error) {
         " (the authorities that are trusted are the system's, or those of PAGEMARK_REDIS_CA)"
     } else if has_code(&["NOPERM"]) {
         " (docs/operate.md lists what the user of PAGEMARK_REDIS_URL must be permitted)"
-    } else if error.kind() == ErrorKind::AuthenticationFailed || has_code(&["NOAUTH", "WRONGPASS"]) {
+    } else if error.kind() == ErrorKind::AuthenticationFailed || has_code(&["NOAUTH", "WRONGPASS"])
+    {
         " (user and password are those in PAGEMARK_REDIS_URL, or a token by PAGEMARK_REDIS_IAM; a server at its \
          maxclients refuses them, too)"
     } else {
         ""
     };
-    StoreError::of(remedy, Store::PageIndex, format!("{error}{hint}"), Some(Box::new(error)))
+    StoreError::of(
+        remedy,
+        Store::PageIndex,
+        format!("{error}{hint}"),
+        Some(Box::new(error)),
+    )
 }
 
 fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
@@ -42,19 +63,22 @@ fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
     }
 }
 
-/// Whether the TLS handshake failed: the certificate is untrusted or belongs to another server, or the port does not
-/// speak TLS.
+/// Whether the TLS handshake failed: the certificate is untrusted or belongs to another server, or
+/// the port does not speak TLS.
 fn is_untrusted(error: &redis::RedisError) -> bool {
     // The client wraps the system's error in an `Arc` and returns that as the source.
-    let source = error.source().and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<Arc<dyn Error + Send + Sync>>());
     let io = source.and_then(|source| source.downcast_ref::<std::io::Error>());
     io.is_some_and(|error| error.kind() == std::io::ErrorKind::InvalidData)
 }
 
 /// Whether a Redis error is temporary.
 ///
-/// Errors that Redis gives while it starts, fails over, moves slots or is short of memory are temporary. Errors about
-/// Pagemark's commands or its user are not. OOM needs an operator, but then ends too.
+/// Errors that Redis gives while it starts, fails over, moves slots or is short of memory are
+/// temporary. Errors about Pagemark's commands or its user are not. OOM needs an operator, but then
+/// ends too.
 fn passes(error: &redis::ServerError) -> bool {
     use redis::ServerErrorKind;
     match error.kind() {
@@ -65,7 +89,8 @@ fn passes(error: &redis::ServerError) -> bool {
                 | ServerErrorKind::CrossSlot
                 | ServerErrorKind::NoSub
         ),
-        // Codes without a name in the client. Other codes, such as WRONGTYPE, are about the commands or the data.
+        // Codes without a name in the client. Other codes, such as WRONGTYPE, are about the
+        // commands or the data.
         None => matches!(error.code(), "OOM" | "BUSY" | "MISCONF" | "NOREPLICAS"),
     }
 }
@@ -104,18 +129,32 @@ mod tests {
             "NOPERM this user has no permissions to run the 'evalsha' command",
             "ERR unknown command",
         ] {
-            assert_eq!(answered(refused).remedy(), Remedy::CallOperator, "{refused}");
+            assert_eq!(
+                answered(refused).remedy(),
+                Remedy::CallOperator,
+                "{refused}"
+            );
         }
-        let rejected = answered("WRONGTYPE Operation against a key holding the wrong kind of value");
+        let rejected =
+            answered("WRONGTYPE Operation against a key holding the wrong kind of value");
         assert_eq!(rejected.remedy(), Remedy::Quarantine);
     }
 
     #[test]
     fn the_error_for_a_refused_user_says_what_is_missing_and_where_it_is_set() {
         for (answer, says) in [
-            ("NOAUTH Authentication required.", ["Authentication required", "PAGEMARK_REDIS_URL"]),
-            ("WRONGPASS invalid username-password pair.", ["invalid username-password pair", "PAGEMARK_REDIS_URL"]),
-            ("NOPERM no permissions to run the 'evalsha' command", ["'evalsha'", "docs/operate.md"]),
+            (
+                "NOAUTH Authentication required.",
+                ["Authentication required", "PAGEMARK_REDIS_URL"],
+            ),
+            (
+                "WRONGPASS invalid username-password pair.",
+                ["invalid username-password pair", "PAGEMARK_REDIS_URL"],
+            ),
+            (
+                "NOPERM no permissions to run the 'evalsha' command",
+                ["'evalsha'", "docs/operate.md"],
+            ),
         ] {
             let error = answered(answer).to_string();
             assert!(says.iter().all(|part| error.contains(part)), "{error}");

@@ -3,8 +3,9 @@
 use model::{BaseSet, ProductId};
 use page_index::IndexPartition;
 
-/// A marker's name with the version of the layout. A partition of another layout lacks this marker. So it counts as lost,
-/// and a rebuild removes its keys and fills it. Version 1 had four base sets a comment.
+/// A marker's name with the version of the layout. A partition of another layout lacks this marker.
+/// So it counts as lost, and a rebuild removes its keys and fills it. Version 1 had four base sets
+/// a comment.
 pub(super) const MARKER: &str = "marker:2";
 
 /// The braces in a key put everything of a partition into one slot of a cluster.
@@ -16,7 +17,10 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(prefix: &str, partitions: u16) -> Self {
-        Self { prefix: prefix.to_owned(), partitions }
+        Self {
+            prefix: prefix.to_owned(),
+            partitions,
+        }
     }
 
     pub(super) fn partition_of(&self, product: &ProductId) -> IndexPartition {
@@ -54,23 +58,44 @@ impl Keys {
     }
 
     pub(super) fn base_set(&self, set: &BaseSet) -> String {
-        Self::base_set_at(&self.stem(self.partition_of(&set.product), &set.product.escaped()), set)
+        Self::base_set_at(
+            &self.stem(self.partition_of(&set.product), &set.product.escaped()),
+            set,
+        )
     }
 
     pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
-        let language = set.language.as_ref().map_or(model::ANY, |language| language.as_str());
+        let language = set
+            .language
+            .as_ref()
+            .map_or(model::ANY, |language| language.as_str());
         [stem, language, "/", set.rating.as_str()].concat()
     }
 
     pub(super) fn pattern(&self) -> String {
         let is_special = |character: char| matches!(character, '\\' | '*' | '?' | '[' | ']');
-        let escape = |character| is_special(character).then_some('\\').into_iter().chain([character]);
-        self.prefix.chars().flat_map(escape).chain(":{*".chars()).collect()
+        let escape = |character| {
+            is_special(character)
+                .then_some('\\')
+                .into_iter()
+                .chain([character])
+        };
+        self.prefix
+            .chars()
+            .flat_map(escape)
+            .chain(":{*".chars())
+            .collect()
     }
 
     pub(super) fn split<'key>(&self, key: &'key str) -> Option<(IndexPartition, &'key str)> {
-        let (partition, name) = key.strip_prefix(&self.prefix)?.strip_prefix(":{")?.split_once("}:")?;
-        let number: u16 = partition.parse().ok().filter(|number: &u16| number.to_string() == partition)?;
+        let (partition, name) = key
+            .strip_prefix(&self.prefix)?
+            .strip_prefix(":{")?
+            .split_once("}:")?;
+        let number: u16 = partition
+            .parse()
+            .ok()
+            .filter(|number: &u16| number.to_string() == partition)?;
         Some((IndexPartition::numbered(number, self.partitions)?, name))
     }
 

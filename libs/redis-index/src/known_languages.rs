@@ -1,16 +1,16 @@
 //! The languages that products had when they were last looked up.
 //!
-//! A script needs to be told the sets of the languages. These are a guess, which saves a call if it is right. The answer
-//! of the call names the actual languages, so a wrong guess costs one call but never gives a wrong answer
-//! (`tests/selection` changes languages meanwhile).
+//! A script needs to be told the sets of the languages. These are a guess, which saves a call if it
+//! is right. The answer of the call names the actual languages, so a wrong guess costs one call but
+//! never gives a wrong answer (`tests/selection` changes languages meanwhile).
 
 use std::{collections::HashMap, sync::Arc};
 
 use model::{Language, ProductId};
 use parking_lot::Mutex;
 
-/// Maximum number of cached products; beyond it the cache is cleared. With [`LANGUAGES_MAX`] languages each, this takes
-/// about 40 MB, usually a tenth of that.
+/// Maximum number of cached products; beyond it the cache is cleared. With [`LANGUAGES_MAX`]
+/// languages each, this takes about 40 MB, usually a tenth of that.
 const PRODUCTS_MAX: usize = 10_000;
 
 /// Products with more languages than this are not cached.

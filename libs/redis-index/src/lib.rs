@@ -1,7 +1,7 @@
 //! The page index in Redis sorted sets, on servers that several processes share.
 //!
-//! **Invariant:** one script returns ranks and totals together with the partition's marker. So a caller never concludes
-//! anything from a partition that is not ready.
+//! **Invariant:** one script returns ranks and totals together with the partition's marker. So a
+//! caller never concludes anything from a partition that is not ready.
 
 mod connection;
 mod contents;
@@ -32,7 +32,8 @@ use known_languages::KnownLanguages;
 use scripts::Scripts;
 pub use settings::{RedisIndexConfig, RedisMode};
 
-/// How many commands are sent together: enough to hide the round trip, few enough to stay far below the time-out.
+/// How many commands are sent together: enough to hide the round trip, few enough to stay far below
+/// the time-out.
 const TOGETHER_MAX: usize = 256;
 
 /// The page index in Redis. Clones share its connections.
@@ -46,8 +47,8 @@ struct RedisIndex {
     timeout: Duration,
 }
 
-/// A client of the page index in Redis. Connections open on first use, stay open between calls, and open again when
-/// they are lost.
+/// A client of the page index in Redis. Connections open on first use, stay open between calls, and
+/// open again when they are lost.
 pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
     let index = RedisIndex {
         connection: Connection::open(config)?,
@@ -62,7 +63,10 @@ pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
 impl RedisIndex {
     async fn ask<T: FromRedisValue>(&self, command: Routed<'_>) -> Result<T, StoreError> {
         let answers = self.ask_all([command]).await?;
-        answers.into_iter().next().ok_or_else(|| StoreError::unavailable(Store::PageIndex, "no answer"))
+        answers
+            .into_iter()
+            .next()
+            .ok_or_else(|| StoreError::unavailable(Store::PageIndex, "no answer"))
     }
 
     async fn ask_all<'scripts, T: FromRedisValue>(
@@ -76,7 +80,10 @@ impl RedisIndex {
             let together = std::mem::replace(&mut commands, later);
             answers.append(&mut self.bounded(self.connection.run(together)).await?);
         }
-        let answers = answers.into_iter().map(redis::from_redis_value).collect::<Result<_, _>>();
+        let answers = answers
+            .into_iter()
+            .map(redis::from_redis_value)
+            .collect::<Result<_, _>>();
         answers.map_err(|error| store_error(error.into()))
     }
 
@@ -85,10 +92,16 @@ impl RedisIndex {
     }
 
     /// Bounds the time of a call, including the time to connect.
-    async fn bounded<T>(&self, call: impl Future<Output = redis::RedisResult<T>>) -> Result<T, StoreError> {
+    async fn bounded<T>(
+        &self,
+        call: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Result<T, StoreError> {
         match tokio::time::timeout(self.timeout * 2, call).await {
             Ok(answer) => answer.map_err(store_error),
-            Err(_) => Err(StoreError::unavailable(Store::PageIndex, "no answer in time")),
+            Err(_) => Err(StoreError::unavailable(
+                Store::PageIndex,
+                "no answer in time",
+            )),
         }
     }
 }
@@ -100,6 +113,9 @@ impl Backend for RedisIndex {
 
     fn with_own_connections(&self, with_circuit_breakers: bool) -> Arc<dyn Backend> {
         let breakers = with_circuit_breakers.then(Arc::default);
-        Arc::new(Self { connection: self.connection.another(breakers), ..self.clone() })
+        Arc::new(Self {
+            connection: self.connection.another(breakers),
+            ..self.clone()
+        })
     }
 }

@@ -1,7 +1,8 @@
-//! The markers of partitions: advances watermarks, and leaves confirmations. `repair-job/src/state/confirm.rs` decides about
-//! confirmations.
+//! The markers of partitions: advances watermarks, and leaves confirmations.
+//! `repair-job/src/state/confirm.rs` decides about confirmations.
 //!
-//! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each other.
+//! **Invariant:** a token replaces only the token that was read, so two runs never overwrite each
+//! other.
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -17,26 +18,34 @@ const REDIS_VERSION_MIN: u32 = 7;
 /// A marker's fields `table`, `watermark` and `vouched`, as scripts return them.
 pub(crate) type MarkerFields = (Option<String>, Option<i64>, Option<i64>);
 
-/// Reads a marker's fields, without the token. An invalid instant counts as missing. So does a `vouched` of 0, which
-/// means that the confirmation was taken away.
+/// Reads a marker's fields, without the token. An invalid instant counts as missing. So does a
+/// `vouched` of 0, which means that the confirmation was taken away.
 pub(crate) fn marker_of_fields((owner, watermark, confirmed): MarkerFields) -> Marker {
     let instant = |ms| Timestamp::from_epoch_ms(ms).ok();
     let confirmed = confirmed.filter(|ms| *ms > 0).and_then(instant);
-    Marker { owner, watermark: watermark.and_then(instant), confirmed, token: None }
+    Marker {
+        owner,
+        watermark: watermark.and_then(instant),
+        confirmed,
+        token: None,
+    }
 }
 
 #[async_trait]
 impl Markers for RedisIndex {
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError> {
         let fields = ["table", "watermark", "vouched", "token"];
-        let commands =
-            partitions.iter().map(|partition| Routed::new("HMGET", &self.keys.marker(*partition)).arg(&fields));
+        let commands = partitions
+            .iter()
+            .map(|partition| Routed::new("HMGET", &self.keys.marker(*partition)).arg(&fields));
         type Answer = (Option<String>, Option<i64>, Option<i64>, Option<String>);
         let answers: Vec<Answer> = self.ask_all(commands).await?;
-        let markers = answers.into_iter().map(|(owner, watermark, confirmed, token)| Marker {
-            token,
-            ..marker_of_fields((owner, watermark, confirmed))
-        });
+        let markers = answers
+            .into_iter()
+            .map(|(owner, watermark, confirmed, token)| Marker {
+                token,
+                ..marker_of_fields((owner, watermark, confirmed))
+            });
         Ok(markers.collect())
     }
 
@@ -48,17 +57,30 @@ impl Markers for RedisIndex {
             try_join_all(layout.masters.iter().map(|master| master.query(&info))).await
         };
         let infos: Vec<String> = self.bounded(asked).await?;
-        let mut runs = infos.iter().map(|info| identify(info)).collect::<Result<Vec<_>, _>>()?;
+        let mut runs = infos
+            .iter()
+            .map(|info| identify(info))
+            .collect::<Result<Vec<_>, _>>()?;
         runs.sort_unstable();
         Ok(ServerIdentity(runs.join(" ")))
     }
 
-    async fn advance_step(&self, advance: &Advance, to: Option<Timestamp>) -> Result<Vec<bool>, StoreError> {
+    async fn advance_step(
+        &self,
+        advance: &Advance,
+        to: Option<Timestamp>,
+    ) -> Result<Vec<bool>, StoreError> {
         let to = to.map_or(String::new(), |to| to.epoch_ms().to_string());
         let calls = advance.from.iter().map(|(partition, watermark)| {
-            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
+            let keys = [
+                self.keys.marker(*partition),
+                self.keys.rebuild_token(*partition),
+            ];
             let call = Routed::call(&self.scripts.advance, &keys);
-            call.arg(&advance.owner).arg(watermark.epoch_ms()).arg(&advance.nonce).arg(&to)
+            call.arg(&advance.owner)
+                .arg(watermark.epoch_ms())
+                .arg(&advance.nonce)
+                .arg(&to)
         });
         self.ask_all(calls).await
     }
@@ -76,33 +98,54 @@ impl Markers for RedisIndex {
             ConfirmationTime::At(at) => at.epoch_ms().to_string(),
         };
         let calls = read.iter().map(|(partition, read)| {
-            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
-            Routed::call(&self.scripts.confirm, &keys).arg(owner).arg(read).arg(token).arg(&time)
+            let keys = [
+                self.keys.marker(*partition),
+                self.keys.rebuild_token(*partition),
+            ];
+            Routed::call(&self.scripts.confirm, &keys)
+                .arg(owner)
+                .arg(read)
+                .arg(token)
+                .arg(&time)
         });
         self.ask_all(calls).await
     }
 }
 
-/// Identifies a server. Refuses one that cannot keep the index. A server that may evict keys makes the index wrong without
-/// notice. A server before Redis 7 does not know the first line of the scripts. Replicas are not checked, although one may
-/// become a master: the operator keeps their settings equal to their master's.
+/// Identifies a server. Refuses one that cannot keep the index. A server that may evict keys makes
+/// the index wrong without notice. A server before Redis 7 does not know the first line of the
+/// scripts. Replicas are not checked, although one may become a master: the operator keeps their
+/// settings equal to their master's.
 fn identify(info: &str) -> Result<String, StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
-    let whose = field("tcp_port:").map_or(String::new(), |port| format!(" (of the server at port {port})"));
+    let whose = field("tcp_port:").map_or(String::new(), |port| {
+        format!(" (of the server at port {port})")
+    });
     let refuse = |problem: String| StoreError::refused(Store::PageIndex, problem + &whose);
     let version = field("redis_version:").unwrap_or("unknown");
-    let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+    let major = version
+        .split('.')
+        .next()
+        .and_then(|major| major.parse::<u32>().ok());
     if major.is_none_or(|major| major < REDIS_VERSION_MIN) {
-        let problem = format!("its version is {version}, it must be {REDIS_VERSION_MIN} or newer (or Valkey)");
+        let problem = format!(
+            "its version is {version}, it must be {REDIS_VERSION_MIN} or newer (or Valkey)"
+        );
         return Err(refuse(problem));
     }
     let policy = field("maxmemory_policy:").unwrap_or("unknown");
     if policy != "noeviction" {
-        return Err(refuse(format!("maxmemory-policy is {policy}, it must be noeviction")));
+        return Err(refuse(format!(
+            "maxmemory-policy is {policy}, it must be noeviction"
+        )));
     }
     let run = field("run_id:").ok_or_else(|| refuse("INFO tells no run_id".to_owned()))?;
-    // A process that becomes a replica and then a master again keeps its run_id, but its history gets a new name.
-    Ok(format!("{run}/{}", field("master_replid:").unwrap_or_default()))
+    // A process that becomes a replica and then a master again keeps its run_id, but its history
+    // gets a new name.
+    Ok(format!(
+        "{run}/{}",
+        field("master_replid:").unwrap_or_default()
+    ))
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The frame of a rebuild: empties the index at its beginning, and marks it ready at its end.
 //!
-//! **Invariant:** only the rebuild that emptied a partition marks it ready. A second rebuild that starts later takes
-//! the token away. Without the token, a rebuild neither marks a partition nor removes anything from it.
+//! **Invariant:** only the rebuild that emptied a partition marks it ready. A second rebuild that
+//! starts later takes the token away. Without the token, a rebuild neither marks a partition nor
+//! removes anything from it.
 //!
 //! **Invariant:** a partition is marked ready only if it has everything that the rebuild put there
-//! (`tests/readiness.rs`, `tests/repair/primaries.rs`). A server restored from a snapshot of that time, or a replica that
-//! took over, may have the token but lack the last edits. So a rebuild ends by the same steps as a watermark advances.
+//! (`tests/readiness.rs`, `tests/repair/primaries.rs`). A server restored from a snapshot of that
+//! time, or a replica that took over, may have the token but lack the last edits. So a rebuild ends
+//! by the same steps as a watermark advances.
 
 use std::collections::BTreeSet;
 
@@ -22,34 +24,67 @@ impl Rebuilds for RedisIndex {
         self.remove_keys(None).await
     }
 
-    async fn begin_rebuild_of(&self, partitions: BTreeSet<IndexPartition>) -> Result<Rebuild, StoreError> {
-        let rebuild = Rebuild { token: process::new_ulid(), servers: self.server_identity().await?, partitions };
-        // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are removed next.
-        let tokens = rebuild.partitions.iter().map(|partition| self.keys.rebuild_token(*partition));
+    async fn begin_rebuild_of(
+        &self,
+        partitions: BTreeSet<IndexPartition>,
+    ) -> Result<Rebuild, StoreError> {
+        let rebuild = Rebuild {
+            token: process::new_ulid(),
+            servers: self.server_identity().await?,
+            partitions,
+        };
+        // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are
+        // removed next.
+        let tokens = rebuild
+            .partitions
+            .iter()
+            .map(|partition| self.keys.rebuild_token(*partition));
         let tokens = tokens.map(|key| Routed::new("SET", &key).arg(&rebuild.token));
         self.ask_all::<()>(tokens).await?;
-        let markers = rebuild.partitions.iter().map(|partition| self.keys.marker(*partition));
-        self.ask_all::<()>(markers.map(|key| Routed::new("UNLINK", &key))).await?;
+        let markers = rebuild
+            .partitions
+            .iter()
+            .map(|partition| self.keys.marker(*partition));
+        self.ask_all::<()>(markers.map(|key| Routed::new("UNLINK", &key)))
+            .await?;
         self.remove_keys(Some(&rebuild)).await?;
         Ok(rebuild)
     }
 
     async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError> {
-        let tokens = rebuild.partitions.iter().map(|partition| self.keys.rebuild_token(*partition));
-        let tokens: Vec<Option<String>> = self.ask_all(tokens.map(|key| Routed::new("GET", &key))).await?;
-        let are_mine = tokens.iter().all(|token| token.as_ref() == Some(&rebuild.token));
+        let tokens = rebuild
+            .partitions
+            .iter()
+            .map(|partition| self.keys.rebuild_token(*partition));
+        let tokens: Vec<Option<String>> = self
+            .ask_all(tokens.map(|key| Routed::new("GET", &key)))
+            .await?;
+        let are_mine = tokens
+            .iter()
+            .all(|token| token.as_ref() == Some(&rebuild.token));
         Ok(are_mine && self.server_identity().await? == rebuild.servers)
     }
 
-    async fn finish_rebuild(&self, rebuild: &Rebuild, table_id: &str, watermark: Timestamp) -> Result<(), StoreError> {
+    async fn finish_rebuild(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Timestamp,
+    ) -> Result<(), StoreError> {
         let nonce = process::new_ulid();
-        let is_mine = self.finish_step(rebuild, table_id, watermark, &nonce, false).await?;
+        let is_mine = self
+            .finish_step(rebuild, table_id, watermark, &nonce, false)
+            .await?;
         if self.server_identity().await? != rebuild.servers {
             let detail = "its servers were started again or replaced during the rebuild, and may lack some of its edits \
                           (or a first replica came, or the last one left)";
             return Err(StoreError::unavailable(Store::PageIndex, detail));
         }
-        if is_mine && self.finish_step(rebuild, table_id, watermark, &nonce, true).await? {
+        if is_mine
+            && self
+                .finish_step(rebuild, table_id, watermark, &nonce, true)
+                .await?
+        {
             return Ok(());
         }
         let detail = "it lost its data during the rebuild, or another rebuild has begun";
@@ -58,7 +93,8 @@ impl Rebuilds for RedisIndex {
 }
 
 impl RedisIndex {
-    /// Leaves the nonce in every partition of the rebuild, or marks them. Returns whether that was done in all of them.
+    /// Leaves the nonce in every partition of the rebuild, or marks them. Returns whether that was
+    /// done in all of them.
     async fn finish_step(
         &self,
         rebuild: &Rebuild,
@@ -68,7 +104,10 @@ impl RedisIndex {
         is_last: bool,
     ) -> Result<bool, StoreError> {
         let calls = rebuild.partitions.iter().map(|partition| {
-            let keys = [self.keys.marker(*partition), self.keys.rebuild_token(*partition)];
+            let keys = [
+                self.keys.marker(*partition),
+                self.keys.rebuild_token(*partition),
+            ];
             Routed::call(&self.scripts.finish_rebuild, &keys)
                 .arg(&rebuild.token)
                 .arg(owner(table_id, self.keys.partitions))

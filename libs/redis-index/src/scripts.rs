@@ -1,7 +1,7 @@
 //! The Lua scripts. They are called by digest, and loaded when a server does not have them.
 //!
-//! The first line is for Redis 7 and Valkey. It makes the server refuse keys that were not declared. It also lets
-//! read-only scripts run when the server's memory is full.
+//! The first line is for Redis 7 and Valkey. It makes the server refuse keys that were not
+//! declared. It also lets read-only scripts run when the server's memory is full.
 
 use redis::Script;
 
@@ -31,10 +31,16 @@ impl Scripts {
                 include_str!("scripts/order.lua"),
                 include_str!("scripts/position.lua")
             )),
-            products: Script::new(concat!("#!lua flags=no-writes\n", include_str!("scripts/products.lua"))),
+            products: Script::new(concat!(
+                "#!lua flags=no-writes\n",
+                include_str!("scripts/products.lua")
+            )),
             edit: Script::new(concat!("#!lua\n", include_str!("scripts/edit.lua"))),
             empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
-            finish_rebuild: Script::new(concat!("#!lua\n", include_str!("scripts/finish_rebuild.lua"))),
+            finish_rebuild: Script::new(concat!(
+                "#!lua\n",
+                include_str!("scripts/finish_rebuild.lua")
+            )),
             advance: Script::new(concat!("#!lua\n", include_str!("scripts/advance.lua"))),
             confirm: Script::new(concat!("#!lua\n", include_str!("scripts/confirm.lua"))),
         }

@@ -12,7 +12,8 @@ use model::BaseSet;
 
 use crate::{iam::IamLogin, keys::Keys};
 
-/// Redis topology. Configured, not detected: a cluster node also answers plain clients, but only for its own slots.
+/// Redis topology. Configured, not detected: a cluster node also answers plain clients, but only
+/// for its own slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum RedisMode {
     /// One server, or an address behind which there is one at a time.
@@ -27,9 +28,9 @@ pub enum RedisMode {
 #[derive(Clone, Debug, Args)]
 #[debug("RedisIndexConfig {{ prefix: {prefix:?}, .. }}")]
 pub struct RedisIndexConfig {
-    /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// (TLS) or unix://, with user and password
-    /// where needed (rediss://user:password@host:6379/). For a cluster, the URL of its configuration endpoint, or of
-    /// several of its nodes, separated by commas.
+    /// URL of the Redis (7.0 or newer) or Valkey server: redis://, rediss:// (TLS) or unix://, with
+    /// user and password where needed (rediss://user:password@host:6379/). For a cluster, the URL
+    /// of its configuration endpoint, or of several of its nodes, separated by commas.
     #[arg(
         long = "redis-url",
         env = "PAGEMARK_REDIS_URL",
@@ -38,13 +39,22 @@ pub struct RedisIndexConfig {
         value_parser = NonEmptyStringValueParser::new()
     )]
     pub url: String,
-    /// Whether the URL is of a single server (or of an endpoint that leads to the one primary), or of a Redis Cluster.
-    #[arg(long = "redis-mode", env = "PAGEMARK_REDIS_MODE", value_name = "MODE", value_enum, default_value_t)]
+    /// Whether the URL is of a single server (or of an endpoint that leads to the one primary), or
+    /// of a Redis Cluster.
+    #[arg(
+        long = "redis-mode",
+        env = "PAGEMARK_REDIS_MODE",
+        value_name = "MODE",
+        value_enum,
+        default_value_t
+    )]
     pub mode: RedisMode,
-    /// File with the certificates (PEM) of the authorities that rediss:// trusts; without it, the system's.
+    /// File with the certificates (PEM) of the authorities that rediss:// trusts; without it, the
+    /// system's.
     #[arg(long = "redis-ca", env = "PAGEMARK_REDIS_CA", value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// Name of the replication group in ElastiCache, where the user in the URL logs in by IAM and has no password.
+    /// Name of the replication group in ElastiCache, where the user in the URL logs in by IAM and
+    /// has no password.
     #[arg(
         long = "redis-iam",
         env = "PAGEMARK_REDIS_IAM",
@@ -53,13 +63,25 @@ pub struct RedisIndexConfig {
     )]
     pub iam: Option<IamLogin>,
     /// What every key of the page index starts with.
-    #[arg(long = "index-prefix", env = "PAGEMARK_INDEX_PREFIX", value_name = "TEXT", default_value = "pagemark")]
+    #[arg(
+        long = "index-prefix",
+        env = "PAGEMARK_INDEX_PREFIX",
+        value_name = "TEXT",
+        default_value = "pagemark"
+    )]
     pub prefix: String,
     /// Into how many partitions the page index is split; never change it under an existing index.
-    #[arg(long = "index-partitions", env = "PAGEMARK_INDEX_PARTITIONS", value_name = "N", default_value_t = 256)]
+    #[arg(
+        long = "index-partitions",
+        env = "PAGEMARK_INDEX_PARTITIONS",
+        value_name = "N",
+        default_value_t = 256
+    )]
     pub partitions: u16,
-    /// Seconds since the repair job last confirmed it after which the page index is not believed any more.
-    // The repair job confirms every five minutes. So people have three hours to react when it stands still.
+    /// Seconds since the repair job last confirmed it after which the page index is not believed
+    /// any more.
+    // The repair job confirms every five minutes. So people have three hours to react when it
+    // stands still.
     #[arg(
         long = "index-max-age",
         env = "PAGEMARK_INDEX_MAX_AGE",
@@ -76,7 +98,10 @@ pub struct RedisIndexConfig {
 impl RedisIndexConfig {
     /// The defaults.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), ..process::defaults(&["--redis-url=redis://"]) }
+        Self {
+            url: url.into(),
+            ..process::defaults(&["--redis-url=redis://"])
+        }
     }
 
     pub fn key_name(&self, set: &BaseSet) -> String {

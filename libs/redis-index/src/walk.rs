@@ -17,7 +17,8 @@ const SCAN_COUNT: u32 = 1_000;
 const WALKS_MAX: u32 = 3;
 
 impl RedisIndex {
-    /// Removes all keys, or those of a rebuild's partitions. Tokens of rebuilds stay. Fails when slots keep moving.
+    /// Removes all keys, or those of a rebuild's partitions. Tokens of rebuilds stay. Fails when
+    /// slots keep moving.
     pub(super) async fn remove_keys(&self, rebuild: Option<&Rebuild>) -> Result<(), StoreError> {
         for _ in 0..WALKS_MAX {
             let layout = self.layout().await?;
@@ -45,20 +46,26 @@ impl RedisIndex {
         let mut by_partition: BTreeMap<IndexPartition, Vec<String>> = BTreeMap::new();
         for key in keys.into_iter().filter(|key| !Keys::is_rebuild_token(key)) {
             match (rebuild, self.keys.split(&key)) {
-                (Some(rebuild), Some((partition, _))) if rebuild.partitions.contains(&partition) => {
-                    let keys =
-                        by_partition.entry(partition).or_insert_with(|| vec![self.keys.rebuild_token(partition)]);
+                (Some(rebuild), Some((partition, _)))
+                    if rebuild.partitions.contains(&partition) =>
+                {
+                    let keys = by_partition
+                        .entry(partition)
+                        .or_insert_with(|| vec![self.keys.rebuild_token(partition)]);
                     keys.push(key);
                 }
                 (Some(_), Some(_)) => {}
-                // A rebuild never fills partitions that do not exist, for example after their number changed.
-                // UNLINK frees the memory in the background; DEL of a large set would block the server.
+                // A rebuild never fills partitions that do not exist, for example after their
+                // number changed. UNLINK frees the memory in the background; DEL of a large set
+                // would block the server.
                 (None, _) | (_, None) => anyway.push(Routed::new("UNLINK", &key)),
             }
         }
         self.ask_all::<()>(anyway).await?;
         let token = rebuild.map_or("", |rebuild| &rebuild.token);
-        let calls = by_partition.into_values().map(|keys| Routed::call(&self.scripts.empty, &keys).arg(token));
+        let calls = by_partition
+            .into_values()
+            .map(|keys| Routed::call(&self.scripts.empty, &keys).arg(token));
         self.ask_all::<()>(calls).await?;
         Ok(())
     }
@@ -71,17 +78,28 @@ impl RedisIndex {
         count: u32,
     ) -> Result<(u64, Vec<String>), StoreError> {
         let mut scan = redis::cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(self.keys.pattern()).arg("COUNT").arg(count);
+        scan.arg(cursor)
+            .arg("MATCH")
+            .arg(self.keys.pattern())
+            .arg("COUNT")
+            .arg(count);
         self.bounded(server.query(&scan)).await
     }
 
     /// The layout, unless slots are moving.
     pub(super) async fn layout(&self) -> Result<Layout, StoreError> {
         let layout = self.bounded(self.connection.layout()).await?;
-        if layout.is_moving { Err(moving()) } else { Ok(layout) }
+        if layout.is_moving {
+            Err(moving())
+        } else {
+            Ok(layout)
+        }
     }
 }
 
 fn moving() -> StoreError {
-    StoreError::unavailable(Store::PageIndex, "slots of the cluster are being moved; try again when that is done")
+    StoreError::unavailable(
+        Store::PageIndex,
+        "slots of the cluster are being moved; try again when that is done",
+    )
 }

@@ -1,10 +1,11 @@
-//! The table itself, and what the repair job alone does with it: scans, the journal, guarded writes, and stored state.
+//! The table itself, and what the repair job alone does with it: scans, the journal, guarded
+//! writes, and stored state.
 //!
-//! **Invariant:** a guarded write never undoes a later change of its comment, however late it arrives: the transaction
-//! that writes also checks the condition (`tests/simulator`).
+//! **Invariant:** a guarded write never undoes a later change of its comment, however late it
+//! arrives: the transaction that writes also checks the condition (`tests/simulator`).
 //!
-//! The job's state is in separate items, `STATE#<what>`, `<name>`. They have no `cd`, so no index holds them. Their sort
-//! keys do not end like a primary item's, so they trigger no function.
+//! The job's state is in separate items, `STATE#<what>`, `<name>`. They have no `cd`, so no index
+//! holds them. Their sort keys do not end like a primary item's, so they trigger no function.
 
 use std::{error::Error, time::Duration};
 
@@ -12,8 +13,8 @@ use aws_sdk_dynamodb::{
     error::{ProvideErrorMetadata, SdkError},
     operation::put_item::builders::PutItemFluentBuilder,
     types::{
-        AttributeValue, BillingMode, ConditionCheck, IndexStatus, StreamSpecification, StreamViewType, TableStatus,
-        TimeToLiveSpecification, TransactWriteItem,
+        AttributeValue, BillingMode, ConditionCheck, IndexStatus, StreamSpecification,
+        StreamViewType, TableStatus, TimeToLiveSpecification, TransactWriteItem,
     },
 };
 use model::{
@@ -90,8 +91,8 @@ where
 }
 
 impl Table {
-    /// Creates the table if it is missing, and waits until it is active. Only for the local stack and tests: deployments
-    /// create it from the template.
+    /// Creates the table if it is missing, and waits until it is active. Only for the local stack
+    /// and tests: deployments create it from the template.
     ///
     /// # Errors
     /// The store's, or when the table is not active within 30 s.
@@ -106,7 +107,9 @@ impl Table {
             .create_table()
             .table_name(self.name())
             .set_attribute_definitions(Some(attribute_definitions().map_err(refused)?))
-            .set_key_schema(Some(key_schema(attribute::PK, attribute::SK).map_err(refused)?))
+            .set_key_schema(Some(
+                key_schema(attribute::PK, attribute::SK).map_err(refused)?,
+            ))
             .set_global_secondary_indexes(Some(indexes().map_err(refused)?))
             .billing_mode(BillingMode::PayPerRequest)
             .stream_specification(stream)
@@ -143,28 +146,59 @@ impl Table {
                 return Ok(description);
             }
             if !backoff.wait().await {
-                return Err(StoreError::unavailable(Store::Table, "it is not active after 30 s"));
+                return Err(StoreError::unavailable(
+                    Store::Table,
+                    "it is not active after 30 s",
+                ));
             }
         }
     }
 
     pub async fn describe(&self) -> Result<TableDescription, StoreError> {
-        let answer = self.client.describe_table().table_name(self.name()).send().await.map_err(store_error)?;
-        let table = answer.table.ok_or_else(|| StoreError::unavailable(Store::Table, "it described no table"))?;
+        let answer = self
+            .client
+            .describe_table()
+            .table_name(self.name())
+            .send()
+            .await
+            .map_err(store_error)?;
+        let table = answer
+            .table
+            .ok_or_else(|| StoreError::unavailable(Store::Table, "it described no table"))?;
         let indexes = table.global_secondary_indexes();
         let is_active = table.table_status == Some(TableStatus::Active)
-            && indexes.iter().all(|index| index.index_status == Some(IndexStatus::Active));
-        // DynamoDB Local gives no TableId (docs/engines.md). AWS always does (API reference, TableDescription).
-        let created = table.creation_date_time.as_ref().and_then(|created| created.to_millis().ok());
-        let id = table.table_id.or_else(|| Some(format!("{}-{}", self.name(), created?)));
-        let id =
-            id.ok_or_else(|| StoreError::refused(Store::Table, "the table has neither id nor date of creation"))?;
-        let items = table.item_count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0);
-        Ok(TableDescription { id, stream_arn: table.latest_stream_arn, items, is_active })
+            && indexes
+                .iter()
+                .all(|index| index.index_status == Some(IndexStatus::Active));
+        // DynamoDB Local gives no TableId (docs/engines.md). AWS always does (API reference,
+        // TableDescription).
+        let created = table
+            .creation_date_time
+            .as_ref()
+            .and_then(|created| created.to_millis().ok());
+        let id = table
+            .table_id
+            .or_else(|| Some(format!("{}-{}", self.name(), created?)));
+        let id = id.ok_or_else(|| {
+            StoreError::refused(
+                Store::Table,
+                "the table has neither id nor date of creation",
+            )
+        })?;
+        let items = table
+            .item_count
+            .and_then(|count| u64::try_from(count).ok())
+            .unwrap_or(0);
+        Ok(TableDescription {
+            id,
+            stream_arn: table.latest_stream_arn,
+            items,
+            is_active,
+        })
     }
 
-    /// One answer of a scan of a segment, which reads at most `limit` items, eventually consistent. Callers look again
-    /// before they conclude anything.
+    /// One answer of a scan of a segment, which reads at most `limit` items, eventually consistent.
+    /// Callers look again before they conclude anything.
     pub async fn scan_segment(
         &self,
         from: Option<ItemKey>,
@@ -178,8 +212,8 @@ impl Table {
             .client
             .scan()
             .table_name(self.name())
-            // One segment is sent as an ordinary scan: the embedded engine sorts the whole table for each answer of a
-            // parallel scan.
+            // One segment is sent as an ordinary scan: the embedded engine sorts the whole table
+            // for each answer of a parallel scan.
             .set_segment((segments > 1).then(|| number(segment)))
             .set_total_segments((segments > 1).then(|| number(segments)))
             .limit(number(limit))
@@ -188,13 +222,19 @@ impl Table {
         let answer = scan.send().await.map_err(store_error)?;
         self.meter.read.charge(&answer.consumed_capacity);
         Ok(Part {
-            rows: answer.items.unwrap_or_default().into_iter().map(Item::from).collect(),
+            rows: answer
+                .items
+                .unwrap_or_default()
+                .into_iter()
+                .map(Item::from)
+                .collect(),
             next: answer.last_evaluated_key.as_ref().map(ItemKey::of),
         })
     }
 
-    /// The first entries of one shard of the journal, of the hour that `from` is in, from `from` (inclusive) to `to`
-    /// (exclusive), strongly consistent. There are `limit` of them, or more until some are later than `from`.
+    /// The first entries of one shard of the journal, of the hour that `from` is in, from `from`
+    /// (inclusive) to `to` (exclusive), strongly consistent. There are `limit` of them, or more
+    /// until some are later than `from`.
     pub async fn journal_part(
         &self,
         shard: u32,
@@ -205,7 +245,8 @@ impl Table {
         let (mut rows, mut latest, mut position) = (Vec::new(), from, None);
         loop {
             self.meter.read.admit().await;
-            // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the instant `to`.
+            // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the
+            // instant `to`.
             let answer = self
                 .query_of(journal_pk(from, shard % JOURNAL_SHARDS))
                 .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
@@ -222,8 +263,9 @@ impl Table {
                 let ItemKey { sk, .. } = ItemKey::of(&item);
                 // A foreign tool may have written an instant in a form that sorts elsewhere.
                 let is_ours = |text: &str, at: &Timestamp| at.to_string() == text;
-                let at =
-                    sk.split_once('#').and_then(|(text, _)| Timestamp::parse(text).ok().filter(|at| is_ours(text, at)));
+                let at = sk.split_once('#').and_then(|(text, _)| {
+                    Timestamp::parse(text).ok().filter(|at| is_ours(text, at))
+                });
                 latest = at.filter(|at| *at > latest).unwrap_or(latest);
                 let entry = match from_sdk_item::<JournalItem>(item) {
                     Ok(item) => JournalEntry::try_from(item),
@@ -234,16 +276,19 @@ impl Table {
             }
             position = answer.last_evaluated_key;
             if position.is_none() || latest > from {
-                return Ok(Part { rows, next: position.map(Position) });
+                return Ok(Part {
+                    rows,
+                    next: position.map(Position),
+                });
             }
         }
     }
 
-    /// Writes duplicates of a comment in transactions, each of which checks every guard. No call starts after
-    /// `deadline`.
+    /// Writes duplicates of a comment in transactions, each of which checks every guard. No call
+    /// starts after `deadline`.
     ///
-    /// DynamoDB rejects a transaction whose items together are too large (4 MB). Such a transaction is halved until the
-    /// rejected write is alone.
+    /// DynamoDB rejects a transaction whose items together are too large (4 MB). Such a transaction
+    /// is halved until the rejected write is alone.
     ///
     /// # Errors
     /// The store's; some of the writes may have happened by then.
@@ -254,8 +299,10 @@ impl Table {
         mut writes: Vec<DuplicateWrite>,
         deadline: Instant,
     ) -> Result<Transacted, StoreError> {
-        let checks: Vec<TransactWriteItem> =
-            guards.iter().map(|guard| self.check(id, guard)).collect::<Result<_, _>>()?;
+        let checks: Vec<TransactWriteItem> = guards
+            .iter()
+            .map(|guard| self.check(id, guard))
+            .collect::<Result<_, _>>()?;
         let room = Self::TRANSACTION_MAX.saturating_sub(checks.len()).max(1);
         let mut parts: Vec<Vec<DuplicateWrite>> = Vec::new();
         while !writes.is_empty() {
@@ -264,11 +311,19 @@ impl Table {
         // A rejected write does not prevent the others.
         let mut rejected = None;
         while let Some(mut part) = parts.pop() {
-            let writes = part.iter().map(|write| to_action(write.clone(), self.name()));
-            let actions = checks.iter().cloned().map(Ok).chain(writes).collect::<Result<_, _>>()?;
+            let writes = part
+                .iter()
+                .map(|write| to_action(write.clone(), self.name()));
+            let actions = checks
+                .iter()
+                .cloned()
+                .map(Ok)
+                .chain(writes)
+                .collect::<Result<_, _>>()?;
             match self.transact_until(deadline, actions).await {
                 Ok(Transacted::Done) => {}
-                // The writes that had already happened are right for the earlier state of the comment.
+                // The writes that had already happened are right for the earlier state of the
+                // comment.
                 Ok(failed @ Transacted::ConditionsFailed(_)) => return Ok(failed),
                 Err(error) if error.remedy() == Remedy::Quarantine && part.len() > 1 => {
                     parts.push(part.split_off(part.len() / 2));
@@ -281,9 +336,10 @@ impl Table {
         rejected.map_or(Ok(Transacted::Done), Err)
     }
 
-    /// Takes over a comment whose primary item is only incomplete. It gives the item a new revision, and the keys of the
-    /// index `primaries` if the comment is published. The condition is that the item is as it was read. The transaction
-    /// has an entry of the journal. No call starts after `deadline`.
+    /// Takes over a comment whose primary item is only incomplete. It gives the item a new
+    /// revision, and the keys of the index `primaries` if the comment is published. The condition
+    /// is that the item is as it was read. The transaction has an entry of the journal. No call
+    /// starts after `deadline`.
     ///
     /// # Errors
     /// The store's; the write may have happened by then.
@@ -293,14 +349,17 @@ impl Table {
         item: &Item,
         deadline: Instant,
     ) -> Result<Transacted, StoreError> {
-        let before = text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
+        let before =
+            text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
         let revision = Revision::after(before, now(), random());
         let mut given = vec![(attribute::REVISION, revision.to_string())];
         if comment.status.is_published() {
             let PrimariesKey { shard, pcd } = comment.primaries_key();
             given.extend([(attribute::SHARD, shard), (attribute::PCD, pcd)]);
         }
-        let given = given.into_iter().map(|(name, text)| (name, Some(AttributeValue::S(text))));
+        let given = given
+            .into_iter()
+            .map(|(name, text)| (name, Some(AttributeValue::S(text))));
         let actions = vec![
             self.update_as_read((&comment.id, &comment.placement.product), item, given)?,
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
@@ -312,16 +371,24 @@ impl Table {
 
     fn check(&self, id: &CommentId, guard: &Guard) -> Result<TransactWriteItem, StoreError> {
         let key = primary_key(id, &guard.product);
-        let check = ConditionCheck::builder().table_name(self.name()).set_key(Some(key));
+        let check = ConditionCheck::builder()
+            .table_name(self.name())
+            .set_key(Some(key));
         let check = match &guard.expected {
             Expected::Absent => check.condition_expression("attribute_not_exists(pk)"),
-            Expected::Revision(_) if planted::has(Bug::NoGuard) => check.condition_expression("attribute_exists(pk)"),
+            Expected::Revision(_) if planted::has(Bug::NoGuard) => {
+                check.condition_expression("attribute_exists(pk)")
+            }
             Expected::Revision(revision) => check
                 .condition_expression("#revision = :revision")
                 .expression_attribute_names("#revision", attribute::REVISION)
                 .expression_attribute_values(":revision", AttributeValue::S(revision.to_string())),
             Expected::Invalid(item) => {
-                let Condition { expression, names, values } = Condition::as_read(item, DECIDING);
+                let Condition {
+                    expression,
+                    names,
+                    values,
+                } = Condition::as_read(item, DECIDING);
                 let values = Some(values).filter(|values| !values.is_empty());
                 check
                     .condition_expression(expression)
@@ -329,31 +396,63 @@ impl Table {
                     .set_expression_attribute_values(values)
             }
         };
-        Ok(TransactWriteItem::builder().condition_check(check.build().map_err(refused)?).build())
+        Ok(TransactWriteItem::builder()
+            .condition_check(check.build().map_err(refused)?)
+            .build())
     }
 
     /// Strongly consistent.
-    pub async fn state<T: DeserializeOwned>(&self, what: &str, name: &str) -> Result<Option<T>, StoreError> {
-        self.item(state_key(what, name)).await?.map(from_sdk_item).transpose()
+    pub async fn state<T: DeserializeOwned>(
+        &self,
+        what: &str,
+        name: &str,
+    ) -> Result<Option<T>, StoreError> {
+        self.item(state_key(what, name))
+            .await?
+            .map(from_sdk_item)
+            .transpose()
     }
 
     /// All states of a kind with their names, strongly consistent.
-    pub async fn states<T: DeserializeOwned>(&self, what: &str) -> Result<Vec<(String, T)>, StoreError> {
-        let too_many = || StoreError::refused(Store::Table, format!("there are too many states of {what} to read"));
-        let (items, _) = self.items(state_pk(what), LIST_CALLS_MAX).await?.ok_or_else(too_many)?;
-        items.into_iter().map(|item| Ok((ItemKey::of(&item).sk, from_sdk_item(item)?))).collect()
+    pub async fn states<T: DeserializeOwned>(
+        &self,
+        what: &str,
+    ) -> Result<Vec<(String, T)>, StoreError> {
+        let too_many = || {
+            StoreError::refused(
+                Store::Table,
+                format!("there are too many states of {what} to read"),
+            )
+        };
+        let (items, _) = self
+            .items(state_pk(what), LIST_CALLS_MAX)
+            .await?
+            .ok_or_else(too_many)?;
+        items
+            .into_iter()
+            .map(|item| Ok((ItemKey::of(&item).sk, from_sdk_item(item)?)))
+            .collect()
     }
 
-    pub async fn put_state<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<(), StoreError> {
+    pub async fn put_state<T: Serialize>(
+        &self,
+        what: &str,
+        name: &str,
+        state: &T,
+    ) -> Result<(), StoreError> {
         let put = self.put(what, name, state)?;
         self.meter.write.admit().await;
-        let answer = put.set_return_consumed_capacity(self.meter.report()).send().await.map_err(store_error)?;
+        let answer = put
+            .set_return_consumed_capacity(self.meter.report())
+            .send()
+            .await
+            .map_err(store_error)?;
         self.meter.write.charge(&answer.consumed_capacity);
         Ok(())
     }
 
-    /// Replaces the state that was read (`None` when there was none). Returns `false` when another one was stored
-    /// meanwhile.
+    /// Replaces the state that was read (`None` when there was none). Returns `false` when another
+    /// one was stored meanwhile.
     pub async fn replace_state<T: Serialize>(
         &self,
         what: &str,
@@ -365,8 +464,11 @@ impl Table {
         let put = match before.map(to_sdk_item).transpose()?.map(Item::from) {
             None => put.condition_expression("attribute_not_exists(pk)"),
             Some(before) => {
-                let Condition { expression, names, values } =
-                    Condition::as_read(&before, before.keys().map(String::as_str));
+                let Condition {
+                    expression,
+                    names,
+                    values,
+                } = Condition::as_read(&before, before.keys().map(String::as_str));
                 put.condition_expression(expression)
                     .set_expression_attribute_names(Some(names))
                     .set_expression_attribute_values(Some(values))
@@ -375,19 +477,34 @@ impl Table {
         let put = put.set_return_consumed_capacity(self.meter.report());
         self.meter.write.admit().await;
         let answer = unless_condition_failed(put.send().await)?;
-        self.meter.write.charge(answer.iter().flat_map(|answer| &answer.consumed_capacity));
+        self.meter
+            .write
+            .charge(answer.iter().flat_map(|answer| &answer.consumed_capacity));
         Ok(answer.is_some())
     }
 
-    fn put<T: Serialize>(&self, what: &str, name: &str, state: &T) -> Result<PutItemFluentBuilder, StoreError> {
+    fn put<T: Serialize>(
+        &self,
+        what: &str,
+        name: &str,
+        state: &T,
+    ) -> Result<PutItemFluentBuilder, StoreError> {
         let mut item = to_sdk_item(state)?;
         item.extend(state_key(what, name));
-        Ok(self.client.put_item().table_name(self.name()).set_item(Some(item)))
+        Ok(self
+            .client
+            .put_item()
+            .table_name(self.name())
+            .set_item(Some(item)))
     }
 
-    /// The instant up to which the journal is reconciled into the duplicates; `None` before the first time.
+    /// The instant up to which the journal is reconciled into the duplicates; `None` before the
+    /// first time.
     pub async fn watermark(&self) -> Result<Option<Timestamp>, StoreError> {
-        Ok(self.state::<Watermark>(WATERMARK, DUPLICATES).await?.map(|watermark| watermark.up_to))
+        Ok(self
+            .state::<Watermark>(WATERMARK, DUPLICATES)
+            .await?
+            .map(|watermark| watermark.up_to))
     }
 
     /// Advances the watermark; a later watermark stays.
@@ -400,22 +517,41 @@ impl Table {
     }
 
     /// Moves a wrong watermark back, unless another run has moved it meanwhile.
-    pub async fn set_watermark_back(&self, from: Timestamp, to: Timestamp) -> Result<(), StoreError> {
+    pub async fn set_watermark_back(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> Result<(), StoreError> {
         let (from, to) = (Watermark { up_to: from }, Watermark { up_to: to });
-        self.replace_state(WATERMARK, DUPLICATES, Some(&from), &to).await.map(drop)
+        self.replace_state(WATERMARK, DUPLICATES, Some(&from), &to)
+            .await
+            .map(drop)
     }
 
     pub async fn delete_state(&self, what: &str, name: &str) -> Result<(), StoreError> {
         self.meter.write.admit().await;
-        let delete = self.client.delete_item().table_name(self.name()).set_key(Some(state_key(what, name)));
-        let answer = delete.set_return_consumed_capacity(self.meter.report()).send().await.map_err(store_error)?;
+        let delete = self
+            .client
+            .delete_item()
+            .table_name(self.name())
+            .set_key(Some(state_key(what, name)));
+        let answer = delete
+            .set_return_consumed_capacity(self.meter.report())
+            .send()
+            .await
+            .map_err(store_error)?;
         self.meter.write.charge(&answer.consumed_capacity);
         Ok(())
     }
 
-    /// Takes the lease of a scope if it is free or has expired. Returns `None` on success, otherwise the lease of the
-    /// current holder.
-    pub async fn take_lease(&self, scope: &str, lease: &Lease, now: Timestamp) -> Result<Option<Lease>, StoreError> {
+    /// Takes the lease of a scope if it is free or has expired. Returns `None` on success,
+    /// otherwise the lease of the current holder.
+    pub async fn take_lease(
+        &self,
+        scope: &str,
+        lease: &Lease,
+        now: Timestamp,
+    ) -> Result<Option<Lease>, StoreError> {
         let put = self
             .put(LEASE, scope, lease)?
             // A holder may take its lease again: the SDK repeats an attempt whose answer was lost.
@@ -427,12 +563,18 @@ impl Table {
         }
         // Some engines do not return the item that failed the condition.
         let holder = self.state(LEASE, scope).await?;
-        let given_back = || StoreError::unavailable(Store::Table, "the lease has just been given back");
+        let given_back =
+            || StoreError::unavailable(Store::Table, "the lease has just been given back");
         holder.ok_or_else(given_back).map(Some)
     }
 
     /// Extends a lease; `false` when another run holds it by now.
-    pub async fn renew_lease(&self, scope: &str, holder: &str, until_ms: i64) -> Result<bool, StoreError> {
+    pub async fn renew_lease(
+        &self,
+        scope: &str,
+        holder: &str,
+        until_ms: i64,
+    ) -> Result<bool, StoreError> {
         let update = self
             .client
             .update_item()

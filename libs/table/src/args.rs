@@ -11,7 +11,8 @@ pub struct TableArgs {
     /// Name of the DynamoDB table.
     #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub table: String,
-    /// Endpoint of a local engine, such as http://127.0.0.1:8000; without it, AWS's by region and credentials.
+    /// Endpoint of a local engine, such as http://127.0.0.1:8000; without it, AWS's by region and
+    /// credentials.
     #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
     pub dynamodb_url: Option<String>,
 }
@@ -25,7 +26,13 @@ impl TableArgs {
 /// How comments are written, for the binaries that write any.
 #[derive(Debug, Clone, Args)]
 pub struct CommentBlobArgs {
-    /// How comments' texts are written: `map` (legible in the console) or `zstd` (compressed where that is smaller). Both are always read.
-    #[arg(long, env = "PAGEMARK_COMMENT_BLOB", value_name = "FORMAT", default_value_t)]
+    /// How comments' texts are written: `map` (legible in the console) or `zstd` (compressed where
+    /// that is smaller). Both are always read.
+    #[arg(
+        long,
+        env = "PAGEMARK_COMMENT_BLOB",
+        value_name = "FORMAT",
+        default_value_t
+    )]
     pub comment_blob: BlobFormat,
 }

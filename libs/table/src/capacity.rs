@@ -1,8 +1,8 @@
 //! Counts the units that calls to the table consume, and limits their rate.
 //!
-//! DynamoDB reports consumed units only in its answer (`ReturnConsumedCapacity`). So a call starts when the earlier
-//! calls are paid for, and pays afterwards. The limit therefore holds over seconds, not for each call. A cancelled
-//! transaction reports nothing and is not counted.
+//! DynamoDB reports consumed units only in its answer (`ReturnConsumedCapacity`). So a call starts
+//! when the earlier calls are paid for, and pays afterwards. The limit therefore holds over
+//! seconds, not for each call. A cancelled transaction reports nothing and is not counted.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ pub struct Units {
     pub write: f64,
 }
 
-/// Counts the units that the calls of a `Table` consume, and holds calls back over a limit. The default counts nothing.
+/// Counts the units that the calls of a `Table` consume, and holds calls back over a limit. The
+/// default counts nothing.
 #[derive(Debug, Default)]
 pub struct Meter {
     pub(crate) read: Bucket,
@@ -48,9 +49,16 @@ impl Meter {
     pub fn new(read_limit: Option<u32>, write_limit: Option<u32>) -> Self {
         let bucket = |limit: Option<u32>| {
             let limit = limit.map(|units| f64::from(units.max(1)));
-            Bucket { counts: true, limit, ..Bucket::default() }
+            Bucket {
+                counts: true,
+                limit,
+                ..Bucket::default()
+            }
         };
-        Self { read: bucket(read_limit), write: bucket(write_limit) }
+        Self {
+            read: bucket(read_limit),
+            write: bucket(write_limit),
+        }
     }
 
     /// Sets a stop. After it, the meter delays no call: work under way ends without a limit.
@@ -61,7 +69,10 @@ impl Meter {
     }
 
     pub fn consumed(&self) -> Units {
-        Units { read: self.read.state.lock().consumed, write: self.write.state.lock().consumed }
+        Units {
+            read: self.read.state.lock().consumed,
+            write: self.write.state.lock().consumed,
+        }
     }
 
     /// The report to request from DynamoDB.
@@ -86,9 +97,15 @@ impl Bucket {
         }
     }
 
-    pub(crate) fn charge<'answer>(&self, consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>) {
+    pub(crate) fn charge<'answer>(
+        &self,
+        consumed: impl IntoIterator<Item = &'answer ConsumedCapacity>,
+    ) {
         if self.counts {
-            let units = consumed.into_iter().filter_map(|consumed| consumed.capacity_units).sum();
+            let units = consumed
+                .into_iter()
+                .filter_map(|consumed| consumed.capacity_units)
+                .sum();
             self.charge_at(units, Instant::now());
         }
     }
@@ -113,14 +130,26 @@ mod tests {
         let began = Instant::now();
         let mut now = began;
         for _ in 0..5 {
-            now = meter.read.state.lock().paid_at.map_or(now, |paid_at| paid_at.max(now));
+            now = meter
+                .read
+                .state
+                .lock()
+                .paid_at
+                .map_or(now, |paid_at| paid_at.max(now));
             meter.read.charge_at(20.0, now);
             meter.write.charge_at(1_000.0, now);
         }
-        // One second of capacity had accumulated. The next call, which is never made, would pay for the last one.
+        // One second of capacity had accumulated. The next call, which is never made, would pay for
+        // the last one.
         assert_eq!((now - began).as_secs(), 4 * 2 - 1);
         assert_eq!(meter.write.state.lock().paid_at, None);
-        assert_eq!(meter.consumed(), Units { read: 100.0, write: 5_000.0 });
+        assert_eq!(
+            meter.consumed(),
+            Units {
+                read: 100.0,
+                write: 5_000.0
+            }
+        );
     }
 
     #[tokio::test]

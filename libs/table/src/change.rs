@@ -1,8 +1,8 @@
 //! The changes that a caller asks for, and why one did not happen.
 
 use model::{
-    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, ProductRecord,
-    Rating, Revision, SiteData, Status, Timestamp,
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language,
+    ProductId, ProductRecord, Rating, Revision, SiteData, Status, Timestamp,
 };
 use process::StoreError;
 use thiserror::Error;
@@ -14,7 +14,8 @@ pub struct NewComment {
     pub language: Language,
     pub rating: Rating,
     pub created_at: Timestamp,
-    /// Whether readers see it. Without one, a new comment is published, and an import leaves the status of an existing one.
+    /// Whether readers see it. Without one, a new comment is published, and an import leaves the
+    /// status of an existing one.
     pub status: Option<Status>,
     pub text: CommentText,
     pub site: SiteData,
@@ -22,17 +23,36 @@ pub struct NewComment {
 
 impl NewComment {
     pub(crate) fn at(self, revision: Revision) -> Comment {
-        let Self { id, product, language, rating, created_at, status, text, site } = self;
+        let Self {
+            id,
+            product,
+            language,
+            rating,
+            created_at,
+            status,
+            text,
+            site,
+        } = self;
         let status = status.unwrap_or_default();
-        Comment { id, product, language, rating, created_at, revision, status, text, site }
+        Comment {
+            id,
+            product,
+            language,
+            rating,
+            created_at,
+            revision,
+            status,
+            text,
+            site,
+        }
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Created {
     New(Comment),
-    /// An earlier request with this `Idempotency-Key` created the comment. Holds its original state, without later
-    /// changes.
+    /// An earlier request with this `Idempotency-Key` created the comment. Holds its original
+    /// state, without later changes.
     Before(Comment),
 }
 
@@ -65,13 +85,22 @@ impl CommentPatch {
             text.author = CommentText::new_author(author.clone())?;
         }
         Ok(Comment {
-            language: self.language.clone().unwrap_or_else(|| comment.language.clone()),
+            language: self
+                .language
+                .clone()
+                .unwrap_or_else(|| comment.language.clone()),
             rating: self.rating.unwrap_or(comment.rating),
             status: self.status.unwrap_or(comment.status),
             text,
             site: SiteData {
-                attributes: self.attributes.clone().unwrap_or_else(|| comment.site.attributes.clone()),
-                author_id: self.author_id.clone().unwrap_or_else(|| comment.site.author_id.clone()),
+                attributes: self
+                    .attributes
+                    .clone()
+                    .unwrap_or_else(|| comment.site.attributes.clone()),
+                author_id: self
+                    .author_id
+                    .clone()
+                    .unwrap_or_else(|| comment.site.author_id.clone()),
             },
             ..comment.clone()
         })
@@ -107,7 +136,8 @@ pub enum WriteError {
     /// The `Idempotency-Key` was used for a request with a different content.
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyMismatch,
-    /// Other writers were faster, or blocked the change, for as long as a change is repeated. Nothing was written.
+    /// Other writers were faster, or blocked the change, for as long as a change is repeated.
+    /// Nothing was written.
     #[error("other writers were faster; nothing was written")]
     Contended,
     /// What another tool stored with the comment leaves too little room in its item.

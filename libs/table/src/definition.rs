@@ -1,12 +1,13 @@
-//! The definition of the table. The deployment template repeats it; `tests/template` compares the two.
+//! The definition of the table. The deployment template repeats it; `tests/template` compares the
+//! two.
 //!
 //! The functions that build a part of it never fail in practice: everything is given.
 
 use aws_sdk_dynamodb::{
     error::BuildError,
     types::{
-        AttributeDefinition, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection, ProjectionType,
-        ScalarAttributeType,
+        AttributeDefinition, GlobalSecondaryIndex, KeySchemaElement, KeyType, Projection,
+        ProjectionType, ScalarAttributeType,
     },
 };
 use model::{
@@ -14,25 +15,31 @@ use model::{
     primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
 };
 
-/// Name of the index. Its partition key is `sk`, its sort key is `cd`, and it projects every attribute.
+/// Name of the index. Its partition key is `sk`, its sort key is `cd`, and it projects every
+/// attribute.
 pub const GSI: &str = "gsi";
 
-/// Name of the sparse index of primary items. Its partition key is `shard`, its sort key is `pcd`, and it projects what
-/// ranks need ([`model::primaries`]).
+/// Name of the sparse index of primary items. Its partition key is `shard`, its sort key is `pcd`,
+/// and it projects what ranks need ([`model::primaries`]).
 pub const PRIMARIES: &str = "primaries";
 
-/// Name of the sparse index of authors. Its partition key is `author_id`, its sort key is `pk`, and it projects keys only.
-/// The sort key is neither the creation time nor anything else that a primary item may lack.
+/// Name of the sparse index of authors. Its partition key is `author_id`, its sort key is `pk`, and
+/// it projects keys only. The sort key is neither the creation time nor anything else that a
+/// primary item may lack.
 pub const AUTHORS: &str = "authors";
 
-/// Name of the sparse index of unpublished primary items. Its partition key is `unpublished`, the status, and its sort key
-/// `unpublished_cd`. It projects every attribute, because moderators read the comments there
-/// ([`model::item::UNPUBLISHED_KEYS`]).
+/// Name of the sparse index of unpublished primary items. Its partition key is `unpublished`, the
+/// status, and its sort key `unpublished_cd`. It projects every attribute, because moderators read
+/// the comments there ([`model::item::UNPUBLISHED_KEYS`]).
 pub const MODERATION: &str = "moderation";
 
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
-    let text =
-        |name: &str| AttributeDefinition::builder().attribute_name(name).attribute_type(ScalarAttributeType::S).build();
+    let text = |name: &str| {
+        AttributeDefinition::builder()
+            .attribute_name(name)
+            .attribute_type(ScalarAttributeType::S)
+            .build()
+    };
     let of_table_and_gsi = [attribute::PK, attribute::SK, attribute::CD];
     of_table_and_gsi
         .into_iter()
@@ -44,7 +51,12 @@ pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
 }
 
 pub fn key_schema(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
-    let key = |name: &str, kind: KeyType| KeySchemaElement::builder().attribute_name(name).key_type(kind).build();
+    let key = |name: &str, kind: KeyType| {
+        KeySchemaElement::builder()
+            .attribute_name(name)
+            .key_type(kind)
+            .build()
+    };
     Ok(vec![key(hash, KeyType::Hash)?, key(range, KeyType::Range)?])
 }
 
@@ -52,23 +64,41 @@ pub fn key_schema(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, Buil
 pub fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
     let index = |name: &str, [hash, range]: [&str; 2], projection: Projection| {
         let keys = key_schema(hash, range)?;
-        GlobalSecondaryIndex::builder().index_name(name).set_key_schema(Some(keys)).projection(projection).build()
+        GlobalSecondaryIndex::builder()
+            .index_name(name)
+            .set_key_schema(Some(keys))
+            .projection(projection)
+            .build()
     };
     let projection = |kind: ProjectionType| Projection::builder().projection_type(kind);
     let for_ranks = Some(PRIMARIES_PROJECTED.map(str::to_owned).into());
-    let for_ranks = projection(ProjectionType::Include).set_non_key_attributes(for_ranks).build();
+    let for_ranks = projection(ProjectionType::Include)
+        .set_non_key_attributes(for_ranks)
+        .build();
     Ok(vec![
-        index(GSI, [attribute::SK, attribute::CD], projection(ProjectionType::All).build())?,
+        index(
+            GSI,
+            [attribute::SK, attribute::CD],
+            projection(ProjectionType::All).build(),
+        )?,
         index(PRIMARIES, PRIMARIES_KEYS, for_ranks)?,
-        index(AUTHORS, [attribute::AUTHOR_ID, attribute::PK], projection(ProjectionType::KeysOnly).build())?,
-        index(MODERATION, UNPUBLISHED_KEYS, projection(ProjectionType::All).build())?,
+        index(
+            AUTHORS,
+            [attribute::AUTHOR_ID, attribute::PK],
+            projection(ProjectionType::KeysOnly).build(),
+        )?,
+        index(
+            MODERATION,
+            UNPUBLISHED_KEYS,
+            projection(ProjectionType::All).build(),
+        )?,
     ])
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableDescription {
-    /// The table's id from AWS: a restored or re-created table of the same name has another id. For an engine without
-    /// ids: the name and the creation time.
+    /// The table's id from AWS: a restored or re-created table of the same name has another id. For
+    /// an engine without ids: the name and the creation time.
     pub id: String,
     pub stream_arn: Option<String>,
     /// Approximate number of items. AWS updates it every six hours.

@@ -1,8 +1,11 @@
-//! Writes duplicates in batches (`BatchWriteItem`): up to 25 writes of any comments per call, which happen one by one.
+//! Writes duplicates in batches (`BatchWriteItem`): up to 25 writes of any comments per call, which
+//! happen one by one.
 //!
 //! **Invariant:** every requested write has happened, or is in [`DuplicatesWritten`] as failed.
 
-use aws_sdk_dynamodb::types::{Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest};
+use aws_sdk_dynamodb::types::{
+    Delete, DeleteRequest, Put, PutRequest, TransactWriteItem, WriteRequest,
+};
 use model::{
     FilterKey,
     item::{comment_id_of_pk, comment_pk},
@@ -25,7 +28,8 @@ pub struct FailedWrites {
 #[derive(Debug, Default)]
 #[must_use]
 pub struct DuplicatesWritten {
-    /// Writes that did not happen. Sending them again is harmless; the error says whether it makes sense.
+    /// Writes that did not happen. Sending them again is harmless; the error says whether it makes
+    /// sense.
     pub failed: Vec<FailedWrites>,
     /// Repeated calls, without the SDK's own attempts.
     pub retries: u64,
@@ -52,24 +56,41 @@ fn key_item(key: &DuplicateKey) -> SdkItem {
 pub(crate) fn to_request(write: DuplicateWrite) -> Result<WriteRequest, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
-            let put = PutRequest::builder().set_item(Some(item.into())).build().map_err(refused)?;
+            let put = PutRequest::builder()
+                .set_item(Some(item.into()))
+                .build()
+                .map_err(refused)?;
             WriteRequest::builder().put_request(put).build()
         }
         DuplicateWrite::Delete { key } => {
-            let delete = DeleteRequest::builder().set_key(Some(key_item(&key))).build().map_err(refused)?;
+            let delete = DeleteRequest::builder()
+                .set_key(Some(key_item(&key)))
+                .build()
+                .map_err(refused)?;
             WriteRequest::builder().delete_request(delete).build()
         }
     })
 }
 
-pub(crate) fn to_action(write: DuplicateWrite, table: &str) -> Result<TransactWriteItem, StoreError> {
+pub(crate) fn to_action(
+    write: DuplicateWrite,
+    table: &str,
+) -> Result<TransactWriteItem, StoreError> {
     Ok(match write {
         DuplicateWrite::Put { item, .. } => {
-            let put = Put::builder().table_name(table).set_item(Some(item.into())).build().map_err(refused)?;
+            let put = Put::builder()
+                .table_name(table)
+                .set_item(Some(item.into()))
+                .build()
+                .map_err(refused)?;
             TransactWriteItem::builder().put(put).build()
         }
         DuplicateWrite::Delete { key } => {
-            let delete = Delete::builder().table_name(table).set_key(Some(key_item(&key))).build().map_err(refused)?;
+            let delete = Delete::builder()
+                .table_name(table)
+                .set_key(Some(key_item(&key)))
+                .build()
+                .map_err(refused)?;
             TransactWriteItem::builder().delete(delete).build()
         }
     })
@@ -82,5 +103,8 @@ pub(crate) fn key_of_request(request: &WriteRequest) -> Option<DuplicateKey> {
         (_, Some(delete)) => ItemKey::of(&delete.key),
         _ => return None,
     };
-    Some(DuplicateKey { id: comment_id_of_pk(&pk)?, filter_key: FilterKey::parse(&sk).ok()? })
+    Some(DuplicateKey {
+        id: comment_id_of_pk(&pk)?,
+        filter_key: FilterKey::parse(&sk).ok()?,
+    })
 }

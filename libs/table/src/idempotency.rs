@@ -1,7 +1,8 @@
 //! Idempotency keys: a creation that is repeated with its key gets the first answer again.
 //!
-//! A key belongs to the client that chose it and to one product. With another client or product, an equal text is a
-//! different key. Its record stays in the table for [`HOURS`]. The transaction that creates the comment writes it.
+//! A key belongs to the client that chose it and to one product. With another client or product, an
+//! equal text is a different key. Its record stays in the table for [`HOURS`]. The transaction that
+//! creates the comment writes it.
 
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
 use model::{CommentId, ProductId, Revision, Status, Timestamp};
@@ -23,8 +24,8 @@ pub struct Idempotency {
 }
 
 impl Idempotency {
-    /// The key is a hash of the parts, each after its length, so two different lists of parts never give one text to
-    /// hash.
+    /// The key is a hash of the parts, each after its length, so two different lists of parts never
+    /// give one text to hash.
     pub(crate) fn pk(&self, product: &ProductId) -> String {
         let mut hash = Sha256::new();
         for part in [self.client.as_str(), product.as_str(), self.key.as_str()] {
@@ -55,7 +56,11 @@ mod tests {
 
     fn pk(client: &str, product: &str, key: &str) -> String {
         let [client, key, body_hash] = [client, key, "hash"].map(str::to_owned);
-        let idempotency = Idempotency { client, key, body_hash };
+        let idempotency = Idempotency {
+            client,
+            key,
+            body_hash,
+        };
         idempotency.pk(&ProductId::parse(product).unwrap())
     }
 
@@ -64,7 +69,12 @@ mod tests {
         let one = pk("ann", "p1", "k1");
         assert_eq!(one, pk("ann", "p1", "k1"));
         // The last two lists would be equal if they were concatenated.
-        for other in [pk("bob", "p1", "k1"), pk("ann", "p2", "k1"), pk("ann", "p1", "k2"), pk("annp", "1", "k1")] {
+        for other in [
+            pk("bob", "p1", "k1"),
+            pk("ann", "p2", "k1"),
+            pk("ann", "p1", "k2"),
+            pk("annp", "1", "k1"),
+        ] {
             assert_ne!(one, other);
         }
         assert_ne!(pk("a", "3:p1", "k1"), pk("a3:", "p1", "k1"));
@@ -73,6 +83,9 @@ mod tests {
     #[test]
     fn a_record_names_neither_its_key_nor_its_client() {
         let pk = pk("ann", "p1", "secret-key");
-        assert!(pk.starts_with("IDEMPOTENCY#") && !pk.contains("ann") && !pk.contains("secret-key"), "{pk}");
+        assert!(
+            pk.starts_with("IDEMPOTENCY#") && !pk.contains("ann") && !pk.contains("secret-key"),
+            "{pk}"
+        );
     }
 }

@@ -22,12 +22,21 @@ pub struct ItemKey {
 
 impl ItemKey {
     pub(crate) fn of(item: &SdkItem) -> Self {
-        let text = |name: &str| item.get(name).and_then(|value| value.as_s().ok()).cloned().unwrap_or_default();
-        Self { pk: text(attribute::PK), sk: text(attribute::SK) }
+        let text = |name: &str| {
+            item.get(name)
+                .and_then(|value| value.as_s().ok())
+                .cloned()
+                .unwrap_or_default()
+        };
+        Self {
+            pk: text(attribute::PK),
+            sk: text(attribute::SK),
+        }
     }
 }
 
-/// An invalid item: of a comment, an entry of the index `primaries`, or one in the place of a product's record.
+/// An invalid item: of a comment, an entry of the index `primaries`, or one in the place of a
+/// product's record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidEntry {
     pub key: ItemKey,
@@ -37,11 +46,18 @@ pub struct InvalidEntry {
 }
 
 pub(crate) fn item_key(pk: String, sk: String) -> SdkItem {
-    [(attribute::PK.to_owned(), AttributeValue::S(pk)), (attribute::SK.to_owned(), AttributeValue::S(sk))].into()
+    [
+        (attribute::PK.to_owned(), AttributeValue::S(pk)),
+        (attribute::SK.to_owned(), AttributeValue::S(sk)),
+    ]
+    .into()
 }
 
 pub(crate) fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
-    item_key(comment_pk(id), FilterKey::primary(product.clone()).to_string())
+    item_key(
+        comment_pk(id),
+        FilterKey::primary(product.clone()).to_string(),
+    )
 }
 
 pub(crate) fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
@@ -62,25 +78,34 @@ pub(crate) fn record_key_of(product: &ProductId) -> SdkItem {
 }
 
 pub(crate) fn record_of(item: SdkItem) -> Result<ProductRecord, StoreError> {
-    Ok(ProductRecord::try_from(from_sdk_item::<ProductItem>(item)?)?)
+    Ok(ProductRecord::try_from(from_sdk_item::<ProductItem>(
+        item,
+    )?)?)
 }
 
 pub(crate) fn to_sdk_item<T: Serialize>(value: &T) -> Result<SdkItem, StoreError> {
     Ok(serde_dynamo::to_item(value).map_err(|error| Malformed::new("item", error.to_string()))?)
 }
 
-/// One of `model`'s types, or of the job's states, from an item. An error names the item and the attribute, but never a
-/// value.
+/// One of `model`'s types, or of the job's states, from an item. An error names the item and the
+/// attribute, but never a value.
 pub(crate) fn from_sdk_item<T: DeserializeOwned>(item: SdkItem) -> Result<T, StoreError> {
     let ItemKey { pk, sk } = ItemKey::of(&item);
     let attributes = serde_dynamo::AttributeValue::M(serde_dynamo::Item::from(item).into_inner());
     let item = serde_dynamo::Deserializer::from_attribute_value(attributes);
     Ok(serde_path_to_error::deserialize(item).map_err(|error| {
         let message = error.inner().to_string();
-        let missing = message.strip_prefix("missing field `").and_then(|name| name.strip_suffix('`'));
+        let missing = message
+            .strip_prefix("missing field `")
+            .and_then(|name| name.strip_suffix('`'));
         match missing {
             Some(name) => Malformed::of_item(&pk, &sk, name, "is missing"),
-            None => Malformed::of_item(&pk, &sk, &error.path().to_string(), "is of another type or form"),
+            None => Malformed::of_item(
+                &pk,
+                &sk,
+                &error.path().to_string(),
+                "is of another type or form",
+            ),
         }
     })?)
 }
@@ -94,8 +119,14 @@ mod tests {
     fn said(name: &str, value: Option<AttributeValue>) -> String {
         let text = |text: &str| AttributeValue::S(text.to_owned());
         let rating = AttributeValue::N("4".to_owned());
-        let placement = [("product", text("p")), ("language", text("en")), ("rating", rating)];
-        let placement = placement.map(|(name, value)| (name.to_owned(), value)).into();
+        let placement = [
+            ("product", text("p")),
+            ("language", text("en")),
+            ("rating", rating),
+        ];
+        let placement = placement
+            .map(|(name, value)| (name.to_owned(), value))
+            .into();
         let mut item: SdkItem = [
             ("pk", text("CHANGE#1")),
             ("sk", text("2024-02-29T12:00:00.123Z#c1")),
@@ -117,11 +148,20 @@ mod tests {
         let rating = ("rating".to_owned(), AttributeValue::N("6".to_owned()));
         for (name, value, says) in [
             ("expires_at", None, "expires_at: is missing"),
-            ("expires_at", secret(), "expires_at: is of another type or form"),
+            (
+                "expires_at",
+                secret(),
+                "expires_at: is of another type or form",
+            ),
             ("revision", secret(), "revision: is of another type or form"),
-            ("after", Some(AttributeValue::M([rating].into())), "after.rating: is of another type or form"),
+            (
+                "after",
+                Some(AttributeValue::M([rating].into())),
+                "after.rating: is of another type or form",
+            ),
         ] {
-            let key = "malformed item: pk \"CHANGE#1\", sk \"2024-02-29T12:00:00.123Z#c1\", attribute ";
+            let key =
+                "malformed item: pk \"CHANGE#1\", sk \"2024-02-29T12:00:00.123Z#c1\", attribute ";
             assert_eq!(said(name, value), format!("{key}{says}"));
         }
     }

@@ -1,9 +1,10 @@
 //! The table in DynamoDB: comments with their journal, duplicates, and pages.
 //!
-//! - `reader`, `writer`, `admin`: the calls. Readers of comments and products; changes of them and the fan-out's writes;
-//!   the table itself and the repair job.
+//! - `reader`, `writer`, `admin`: the calls. Readers of comments and products; changes of them and
+//!   the fan-out's writes; the table itself and the repair job.
 //! - `change`, `parts`: what callers ask for, and the answers.
-//! - `idempotency`, `duplicates`, `transaction`, `definition`, `item`: the calls' content, as pure functions.
+//! - `idempotency`, `duplicates`, `transaction`, `definition`, `item`: the calls' content, as pure
+//!   functions.
 //! - `page_answer`: reads a query's answer directly from its JSON. `page_rows`: makes a page of it.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
@@ -48,18 +49,21 @@ pub use transaction::Transacted;
 #[derive(Debug, Clone)]
 pub struct TableConfig {
     pub name: String,
-    /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are constants that local
-    /// engines accept. It may name another access key: `http://KEY@127.0.0.1:8000`.
+    /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are
+    /// constants that local engines accept. It may name another access key:
+    /// `http://KEY@127.0.0.1:8000`.
     pub endpoint_url: Option<String>,
     pub calls: Calls,
-    /// How long a change is repeated while other writers of its comment are faster. Also how long after its instant its
-    /// transaction may still be started: with the time-out of a call, clearly less than the repair job's settle delay.
+    /// How long a change is repeated while other writers of its comment are faster. Also how long
+    /// after its instant its transaction may still be started: with the time-out of a call, clearly
+    /// less than the repair job's settle delay.
     pub started_within: Duration,
     pub comment_blob: BlobFormat,
 }
 
 impl TableConfig {
-    /// Times that suit both a request that a person waits for and a Lambda; texts are written as maps.
+    /// Times that suit both a request that a person waits for and a Lambda; texts are written as
+    /// maps.
     pub fn new(name: impl Into<String>, endpoint_url: Option<String>) -> Self {
         Self {
             name: name.into(),
@@ -73,8 +77,9 @@ impl TableConfig {
 
 /// The table.
 ///
-/// Every call may fail with the store's error. `# Errors` names only what else a call may fail with, or what that error
-/// means there. A call that reads a sparse index is refused as long as the table lacks it.
+/// Every call may fail with the store's error. `# Errors` names only what else a call may fail
+/// with, or what that error means there. A call that reads a sparse index is refused as long as the
+/// table lacks it.
 #[derive(Debug, Clone)]
 pub struct Table {
     client: Client,
@@ -89,19 +94,34 @@ impl Table {
     pub async fn connect(config: &TableConfig) -> Self {
         let new_http_client = new_http_client(config.endpoint_url.as_deref());
         let table = Self::connect_through(config, new_http_client()).await;
-        Self { new_http_client: Some(new_http_client), ..table }
+        Self {
+            new_http_client: Some(new_http_client),
+            ..table
+        }
     }
 
     /// Like [`Table::connect`], through the caller's HTTP client.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
-        let client = Client::new(&sdk_config(config.endpoint_url.as_deref(), http_client, config.calls).await);
-        Self { client, config: Arc::new(config.clone()), new_http_client: None, meter: Arc::default() }
+        let client = Client::new(
+            &sdk_config(config.endpoint_url.as_deref(), http_client, config.calls).await,
+        );
+        Self {
+            client,
+            config: Arc::new(config.clone()),
+            new_http_client: None,
+            meter: Arc::default(),
+        }
     }
 
     /// The table behind a client that the caller configured; texts are written as maps.
     pub fn new(client: Client, name: impl Into<String>) -> Self {
         let config = Arc::new(TableConfig::new(name, None));
-        Self { client, config, new_http_client: None, meter: Arc::default() }
+        Self {
+            client,
+            config,
+            new_http_client: None,
+            meter: Arc::default(),
+        }
     }
 
     /// The table with a meter, which counts and limits the repair job's calls.
@@ -109,12 +129,22 @@ impl Table {
         Self { meter, ..self }
     }
 
-    /// The table with separate connections, unless the caller made the HTTP client. Everything else is shared, also the
-    /// credentials.
+    /// The table with separate connections, unless the caller made the HTTP client. Everything else
+    /// is shared, also the credentials.
     pub fn with_own_connections(&self) -> Self {
-        let Some(new_http_client) = self.new_http_client else { return self.clone() };
-        let config = self.client.config().to_builder().http_client(new_http_client()).build();
-        Self { client: Client::from_conf(config), ..self.clone() }
+        let Some(new_http_client) = self.new_http_client else {
+            return self.clone();
+        };
+        let config = self
+            .client
+            .config()
+            .to_builder()
+            .http_client(new_http_client())
+            .build();
+        Self {
+            client: Client::from_conf(config),
+            ..self.clone()
+        }
     }
 
     pub fn name(&self) -> &str {

@@ -1,9 +1,9 @@
 //! Reads the answer to a query of comments directly from its JSON.
 //!
-//! The SDK reads an answer into maps of its attribute values, which must become `serde_dynamo`'s before a comment can
-//! be read from them. Reading a page that way costs more than all other work of the API for it
-//! (docs/benchmarks-notes.md). So this module replaces the SDK's reader for such queries. The SDK still does signing,
-//! time-outs, retries and errors.
+//! The SDK reads an answer into maps of its attribute values, which must become `serde_dynamo`'s
+//! before a comment can be read from them. Reading a page that way costs more than all other work
+//! of the API for it (docs/benchmarks-notes.md). So this module replaces the SDK's reader for such
+//! queries. The SDK still does signing, time-outs, retries and errors.
 
 mod item_json;
 
@@ -25,7 +25,10 @@ use aws_smithy_runtime_api::{
 use aws_smithy_types::config_bag::ConfigBag;
 use model::{
     Cd, Comment, FilterKey, Malformed,
-    item::{COMMENT_PREFIX, CommentItem, NoBlob, PlacedComment, attribute, comment_of, placed_of_entry, text},
+    item::{
+        COMMENT_PREFIX, CommentItem, NoBlob, PlacedComment, attribute, comment_of, placed_of_entry,
+        text,
+    },
 };
 use parking_lot::Mutex;
 use process::{Store, StoreError};
@@ -53,10 +56,14 @@ struct Consumed {
 
 /// An item of an answer.
 #[derive(Debug)]
-#[allow(clippy::large_enum_variant, reason = "nearly all items are read, and a box would cost each an allocation")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "nearly all items are read, and a box would cost each an allocation"
+)]
 pub enum StoredItem<T> {
     Read(T),
-    /// Some item of the answer has an attribute of a wrong type, so that each item must be read separately.
+    /// Some item of the answer has an attribute of a wrong type, so that each item must be read
+    /// separately.
     Unread(Item),
 }
 
@@ -65,9 +72,8 @@ impl<Blob> StoredItem<CommentItem<Blob>> {
     fn keys(&self) -> [&str; 3] {
         match self {
             Self::Read(item) => [&item.pk, &item.sk, item.cd.as_deref().unwrap_or_default()],
-            Self::Unread(item) => {
-                [attribute::PK, attribute::SK, attribute::CD].map(|name| text(item, name).unwrap_or_default())
-            }
+            Self::Unread(item) => [attribute::PK, attribute::SK, attribute::CD]
+                .map(|name| text(item, name).unwrap_or_default()),
         }
     }
 
@@ -79,7 +85,11 @@ impl<Blob> StoredItem<CommentItem<Blob>> {
     /// What is read of the item, or why it is invalid.
     fn into<T>(self, read: impl FnOnce(Self) -> Result<T, Malformed>) -> Result<T, InvalidEntry> {
         let [pk, sk, cd] = self.keys().map(str::to_owned);
-        read(self).map_err(|problem| InvalidEntry { key: ItemKey { pk, sk }, cd: Cd::parse(&cd).ok(), problem })
+        read(self).map_err(|problem| InvalidEntry {
+            key: ItemKey { pk, sk },
+            cd: Cd::parse(&cd).ok(),
+            problem,
+        })
     }
 }
 
@@ -103,20 +113,33 @@ impl StoredItem<CommentItem<NoBlob>> {
 
 impl<I> QueryAnswer<I> {
     fn map<O>(self, read: impl FnMut(I) -> O) -> QueryAnswer<O> {
-        let Self { items, last_evaluated_key, consumed_capacity } = self;
+        let Self {
+            items,
+            last_evaluated_key,
+            consumed_capacity,
+        } = self;
         let items = items.into_iter().map(read).collect();
-        QueryAnswer { items, last_evaluated_key, consumed_capacity }
+        QueryAnswer {
+            items,
+            last_evaluated_key,
+            consumed_capacity,
+        }
     }
 
     pub fn read_units(&self) -> f64 {
-        self.consumed_capacity.map_or(0.0, |consumed| consumed.capacity_units)
+        self.consumed_capacity
+            .map_or(0.0, |consumed| consumed.capacity_units)
     }
 }
 
 /// An item from its JSON. An attribute of an unknown type counts as missing.
 fn item_of(value: Value) -> Item {
-    let Value::Object(attributes) = value else { return Item::default() };
-    let known = attributes.into_iter().filter_map(|(name, value)| Some((name, serde_json::from_value(value).ok()?)));
+    let Value::Object(attributes) = value else {
+        return Item::default();
+    };
+    let known = attributes
+        .into_iter()
+        .filter_map(|(name, value)| Some((name, serde_json::from_value(value).ok()?)));
     Item::from(known.collect::<HashMap<String, AttributeValue>>())
 }
 
@@ -141,7 +164,8 @@ impl<T> QueryReader<T> {
     /// The answer, also when some of its items are malformed.
     pub fn take(&self) -> Result<QueryAnswer<StoredItem<T>>, StoreError> {
         let answer = self.0.lock().take();
-        let answer = answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
+        let answer =
+            answer.ok_or_else(|| StoreError::unavailable(Store::Table, "it gave no answer"))?;
         Ok(answer?)
     }
 }
@@ -159,7 +183,9 @@ impl<T: DeserializeOwned + Debug + Send + Sync + 'static> Intercept for QueryRea
     ) -> Result<(), BoxError> {
         // The SDK reads the answers of failures.
         if context.response().status().is_success() {
-            config.interceptor_state().store_put(SharedResponseDeserializer::new(self.clone()));
+            config
+                .interceptor_state()
+                .store_put(SharedResponseDeserializer::new(self.clone()));
         }
         Ok(())
     }
@@ -173,7 +199,9 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
     ) -> Result<Output, OrchestratorError<Error>> {
         // Only reached when the SDK tried again after an unreadable answer.
         if !response.status().is_success() {
-            return Err(OrchestratorError::response(format!("status {}", response.status().as_u16()).into()));
+            return Err(OrchestratorError::response(
+                format!("status {}", response.status().as_u16()).into(),
+            ));
         }
         let body = response.body().bytes().unwrap_or_default();
         let answer = match serde_json::from_slice::<QueryAnswer<ItemJson<T>>>(body) {

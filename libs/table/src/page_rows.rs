@@ -10,8 +10,8 @@ use crate::{
     parts::{MalformedItem, Page, PageQuery},
 };
 
-/// How many more items a call reads when the calls before met items that the page does not show: invalid primary items, or
-/// rows without a rank. So a run of them is passed quickly.
+/// How many more items a call reads when the calls before met items that the page does not show:
+/// invalid primary items, or rows without a rank. So a run of them is passed quickly.
 const BEYOND: usize = 100;
 
 #[derive(Debug)]
@@ -34,12 +34,25 @@ struct Ranks<'query> {
 
 impl<'query> PageRows<'query> {
     pub(super) fn all(query: &'query PageQuery) -> Self {
-        Self { query, page: Page::default(), read: 0, cut_at: None, ranks: None }
+        Self {
+            query,
+            page: Page::default(),
+            read: 0,
+            cut_at: None,
+            ranks: None,
+        }
     }
 
     pub(super) fn with(query: &'query PageQuery, ranks: &'query [Cd]) -> Self {
-        let ranks = Ranks { left: ranks.iter().collect(), last: ranks.last(), is_last_passed: false };
-        Self { ranks: Some(ranks), ..Self::all(query) }
+        let ranks = Ranks {
+            left: ranks.iter().collect(),
+            last: ranks.last(),
+            is_last_passed: false,
+        };
+        Self {
+            ranks: Some(ranks),
+            ..Self::all(query)
+        }
     }
 
     fn limit(&self) -> usize {
@@ -48,7 +61,11 @@ impl<'query> PageRows<'query> {
 
     /// How many items the next call reads.
     pub(super) fn next_limit(&self) -> usize {
-        let left = if self.read < self.limit() { self.limit() - self.read } else { self.limit() };
+        let left = if self.read < self.limit() {
+            self.limit() - self.read
+        } else {
+            self.limit()
+        };
         let are_passed = !self.page.left_out.is_empty() || self.page.others.len() >= self.limit();
         left + if are_passed { BEYOND } else { 0 }
     }
@@ -58,7 +75,8 @@ impl<'query> PageRows<'query> {
         self.read >= self.limit() && self.ranks.as_ref().is_none_or(is_passed)
     }
 
-    /// Whether nothing more is read: the page is complete, or too many rows without a rank lie between its ranks.
+    /// Whether nothing more is read: the page is complete, or too many rows without a rank lie
+    /// between its ranks.
     pub(super) fn is_full(&self) -> bool {
         self.is_complete() || self.page.others.len() >= self.limit() + BEYOND
     }
@@ -97,7 +115,9 @@ impl<'query> PageRows<'query> {
 
     /// Whether the row at this place is wanted. Otherwise it is only named.
     fn is_wanted(&mut self, cd: &Cd) -> bool {
-        let Some(ranks) = &mut self.ranks else { return true };
+        let Some(ranks) = &mut self.ranks else {
+            return true;
+        };
         if ranks.left.remove(cd) {
             return true;
         }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use model::{
-    Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, Timestamp, item::attribute, journal::JournalEntry,
-    primaries::PrimariesKey,
+    Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, Timestamp, item::attribute,
+    journal::JournalEntry, primaries::PrimariesKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -22,14 +22,18 @@ pub struct PageQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     pub comments: Vec<Comment>,
-    /// Where only the rows of some ranks are asked for: the places of all others, in the query's order.
+    /// Where only the rows of some ranks are asked for: the places of all others, in the query's
+    /// order.
     pub others: Vec<Cd>,
-    /// The malformed duplicates among them, in the same order; a page is shown without them. In a page that is cut
-    /// short, the last may be an invalid primary item: the place where the page was cut.
+    /// The malformed duplicates among them, in the same order; a page is shown without them. In a
+    /// page that is cut short, the last may be an invalid primary item: the place where the page
+    /// was cut.
     pub malformed: Vec<MalformedItem>,
-    /// The invalid primary items that were passed. They have no rank, so they take no place in a page.
+    /// The invalid primary items that were passed. They have no rank, so they take no place in a
+    /// page.
     pub left_out: Vec<MalformedItem>,
-    /// Whether the page is not full although more comments follow: its comments are too large to be read at once.
+    /// Whether the page is not full although more comments follow: its comments are too large to be
+    /// read at once.
     pub cut_short: bool,
     /// Whether more items may follow those that were read.
     pub has_more: bool,
@@ -54,28 +58,39 @@ pub struct Part<Row, P = Position> {
     pub next: Option<P>,
 }
 
-/// The key after which a list continues, of its index or of the table. Attributes of keys are texts.
+/// The key after which a list continues, of its index or of the table. Attributes of keys are
+/// texts.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(into = "BTreeMap<String, String>", from = "BTreeMap<String, String>")]
 pub struct Position(pub(super) SdkItem);
 
 impl From<Position> for BTreeMap<String, String> {
     fn from(position: Position) -> Self {
-        let texts = position.0.into_iter().filter_map(|(name, value)| Some((name, value.as_s().ok()?.clone())));
+        let texts = position
+            .0
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.as_s().ok()?.clone())));
         texts.collect()
     }
 }
 
 impl From<BTreeMap<String, String>> for Position {
     fn from(keys: BTreeMap<String, String>) -> Self {
-        Self(keys.into_iter().map(|(name, text)| (name, AttributeValue::S(text))).collect())
+        Self(
+            keys.into_iter()
+                .map(|(name, text)| (name, AttributeValue::S(text)))
+                .collect(),
+        )
     }
 }
 
 impl Position {
     /// In a shard of the index `primaries`, after all entries of a product.
     pub(super) fn after_product(product: &ProductId) -> Self {
-        let last = Cd { created_at: Timestamp::MAX, id: CommentId::greatest() };
+        let last = Cd {
+            created_at: Timestamp::MAX,
+            id: CommentId::greatest(),
+        };
         let PrimariesKey { shard, pcd } = PrimariesKey::of(product, &last);
         let mut position = primary_key(&last.id, product);
         position.insert(attribute::SHARD.to_owned(), AttributeValue::S(shard));

@@ -5,14 +5,17 @@ use std::{collections::HashMap, fmt::Debug, time::Duration};
 use aws_sdk_dynamodb::{
     operation::query::builders::QueryFluentBuilder,
     types::{
-        AttributeValue, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity, builders::KeysAndAttributesBuilder,
+        AttributeValue, ConsumedCapacity, KeysAndAttributes, ReturnConsumedCapacity,
+        builders::KeysAndAttributesBuilder,
     },
 };
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    AuthorId, Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord, Status,
+    AuthorId, Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, ProductRecord,
+    Status,
     item::{
-        COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text,
+        COMMENT_PREFIX, CommentItem, PlacedComment, attribute, comment_id_of_pk,
+        comment_of_primary, comment_pk, text,
     },
     planted::{self, Bug},
     primaries::primaries_shard,
@@ -27,7 +30,10 @@ use crate::{
     Table,
     definition::{AUTHORS, GSI, MODERATION, PRIMARIES},
     error::{refused, store_error, without_index},
-    item::{InvalidEntry, ItemKey, SdkItem, primary_key, primary_of, record_key_of, record_of, start_key},
+    item::{
+        InvalidEntry, ItemKey, SdkItem, primary_key, primary_of, record_key_of, record_of,
+        start_key,
+    },
     page_answer::{QueryAnswer, QueryReader, StoredItem},
     page_rows::PageRows,
     parts::{Page, PageQuery, Part, Position},
@@ -37,14 +43,15 @@ use crate::{
 /// Maximum number of queries of a page. Nine answers of 1 MB hold 200 of the longest comments.
 const PAGE_CALLS_MAX: usize = 9;
 
-/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1 MB, and as many
-/// items that should not exist.
+/// Maximum number of calls to read a comment's items: 32 items of at most 400 KB in answers of 1
+/// MB, and as many items that should not exist.
 const COLLECTION_CALLS_MAX: usize = 40;
 
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
 
-/// How long to ask again for keys of a page that DynamoDB left unprocessed: as long as a call with its retries may take.
+/// How long to ask again for keys of a page that DynamoDB left unprocessed: as long as a call with
+/// its retries may take.
 const LEFT_KEYS_WITHIN: Duration = Duration::from_secs(8);
 
 /// Maximum number of entries of `primaries` in one answer. An answer also ends after a megabyte.
@@ -59,41 +66,67 @@ const AFTER_COMMENTS: &str = "COMMENT$";
 impl Table {
     /// The comment of this id, published or not, strongly consistent.
     pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        Ok(self.primary_item(id).await?.map(|item| comment_of_primary(&item)).transpose()?)
+        Ok(self
+            .primary_item(id)
+            .await?
+            .map(|item| comment_of_primary(&item))
+            .transpose()?)
     }
 
-    /// The primary item of this id as it is in the table, strongly consistent and unparsed: the last of the item
-    /// collection. An `auto` there means that the comment was deleted, and that its duplicates are still to be removed.
+    /// The primary item of this id as it is in the table, strongly consistent and unparsed: the
+    /// last of the item collection. An `auto` there means that the comment was deleted, and that
+    /// its duplicates are still to be removed.
     pub async fn primary_item(&self, id: &CommentId) -> Result<Option<Item>, StoreError> {
-        let query = self.query_of(comment_pk(id)).scan_index_forward(false).limit(1);
+        let query = self
+            .query_of(comment_pk(id))
+            .scan_index_forward(false)
+            .limit(1);
         let answer = query.send().await.map_err(store_error)?;
         let last = answer.items.unwrap_or_default().pop();
-        Ok(last.filter(|item| !item.contains_key(attribute::AUTO)).map(Item::from))
+        Ok(last
+            .filter(|item| !item.contains_key(attribute::AUTO))
+            .map(Item::from))
     }
 
     /// The item with this key, strongly consistent.
     pub(crate) async fn item(&self, key: SdkItem) -> Result<Option<SdkItem>, StoreError> {
         self.meter.read.admit().await;
-        let get = self.client.get_item().table_name(self.name()).set_key(Some(key)).consistent_read(true);
-        let answer = get.set_return_consumed_capacity(self.meter.report()).send().await.map_err(store_error)?;
+        let get = self
+            .client
+            .get_item()
+            .table_name(self.name())
+            .set_key(Some(key))
+            .consistent_read(true);
+        let answer = get
+            .set_return_consumed_capacity(self.meter.report())
+            .send()
+            .await
+            .map_err(store_error)?;
         self.meter.read.charge(&answer.consumed_capacity);
         Ok(answer.item)
     }
 
-    /// All items with this partition key in the order of their sort keys, strongly consistent. With them, an instant
-    /// before the first was read, but after the wait for a limit of units. `None` when `calls_max` calls do not read
-    /// all.
+    /// All items with this partition key in the order of their sort keys, strongly consistent. With
+    /// them, an instant before the first was read, but after the wait for a limit of units. `None`
+    /// when `calls_max` calls do not read all.
     pub(crate) async fn items(
         &self,
         pk: String,
         calls_max: usize,
     ) -> Result<Option<(Vec<SdkItem>, Instant)>, StoreError> {
-        let query = self.query_of(pk).set_return_consumed_capacity(self.meter.report());
+        let query = self
+            .query_of(pk)
+            .set_return_consumed_capacity(self.meter.report());
         let (mut items, mut start, mut read_at) = (Vec::new(), None, None);
         for _ in 0..calls_max {
             self.meter.read.admit().await;
             let read_at = *read_at.get_or_insert_with(Instant::now);
-            let answer = query.clone().set_exclusive_start_key(start).send().await.map_err(store_error)?;
+            let answer = query
+                .clone()
+                .set_exclusive_start_key(start)
+                .send()
+                .await
+                .map_err(store_error)?;
             self.meter.read.charge(&answer.consumed_capacity);
             items.extend(answer.items.unwrap_or_default());
             start = answer.last_evaluated_key;
@@ -115,24 +148,32 @@ impl Table {
     }
 
     fn query_index(&self, index: &str) -> QueryFluentBuilder {
-        self.client.query().table_name(self.name()).index_name(index)
+        self.client
+            .query()
+            .table_name(self.name())
+            .index_name(index)
     }
 
-    /// Reads a page by one Query. Further queries are needed only beyond DynamoDB's 1 MB answer limit, or to fill the
-    /// places of invalid primary items. A malformed duplicate takes a place of the page, so that it does not shift the
-    /// pages that follow.
+    /// Reads a page by one Query. Further queries are needed only beyond DynamoDB's 1 MB answer
+    /// limit, or to fill the places of invalid primary items. A malformed duplicate takes a place
+    /// of the page, so that it does not shift the pages that follow.
     pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
         self.read_page(query, PageRows::all(query)).await
     }
 
-    /// Reads the rows with these ranks, which are in the query's order and follow its start. All other rows are only
-    /// named. It reads at least as many rows as the query's limit, and goes on until it has passed the place of the last
-    /// rank. It gives up when other rows come to a hundred more than the limit.
+    /// Reads the rows with these ranks, which are in the query's order and follow its start. All
+    /// other rows are only named. It reads at least as many rows as the query's limit, and goes on
+    /// until it has passed the place of the last rank. It gives up when other rows come to a
+    /// hundred more than the limit.
     pub async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
         self.read_page(query, PageRows::with(query, ranks)).await
     }
 
-    async fn read_page(&self, query: &PageQuery, mut rows: PageRows<'_>) -> Result<Page, StoreError> {
+    async fn read_page(
+        &self,
+        query: &PageQuery,
+        mut rows: PageRows<'_>,
+    ) -> Result<Page, StoreError> {
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
             let answer = self.page_part(query, rows.next_limit(), start).await?;
@@ -163,7 +204,10 @@ impl Table {
     }
 
     /// Sends a query of an index, whose answer is read directly from its JSON.
-    async fn read_directly<T>(&self, query: QueryFluentBuilder) -> Result<QueryAnswer<StoredItem<T>>, StoreError>
+    async fn read_directly<T>(
+        &self,
+        query: QueryFluentBuilder,
+    ) -> Result<QueryAnswer<StoredItem<T>>, StoreError>
     where
         T: DeserializeOwned + Debug + Send + Sync + 'static,
     {
@@ -171,9 +215,16 @@ impl Table {
         let reader = QueryReader::<T>::default();
         // A report costs no units. Answers that explain themselves repeat it.
         let query = query.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        query.customize().interceptor(reader.clone()).send().await.map_err(store_error)?;
+        query
+            .customize()
+            .interceptor(reader.clone())
+            .send()
+            .await
+            .map_err(store_error)?;
         let answer = reader.take()?;
-        self.meter.read.charge([&ConsumedCapacity::builder().capacity_units(answer.read_units()).build()]);
+        self.meter.read.charge([&ConsumedCapacity::builder()
+            .capacity_units(answer.read_units())
+            .build()]);
         Ok(answer)
     }
 
@@ -185,9 +236,12 @@ impl Table {
         Ok(self.items_and_instant_of(id).await?.0)
     }
 
-    /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait for a limit of
-    /// units.
-    pub async fn items_and_instant_of(&self, id: &CommentId) -> Result<(Vec<Item>, Instant), StoreError> {
+    /// Like [`Table::items_of`], with an instant before the first item was read, but after the wait
+    /// for a limit of units.
+    pub async fn items_and_instant_of(
+        &self,
+        id: &CommentId,
+    ) -> Result<(Vec<Item>, Instant), StoreError> {
         let too_many = || format!("comment {id} has more items than a comment can have");
         let read = self.items(comment_pk(id), COLLECTION_CALLS_MAX).await?;
         let (items, read_at) = read.ok_or_else(|| Malformed::new("item collection", too_many()))?;
@@ -195,12 +249,17 @@ impl Table {
     }
 
     /// The primary item of this id and product, strongly consistent.
-    pub async fn primary_item_in(&self, id: &CommentId, product: &ProductId) -> Result<Option<Item>, StoreError> {
+    pub async fn primary_item_in(
+        &self,
+        id: &CommentId,
+        product: &ProductId,
+    ) -> Result<Option<Item>, StoreError> {
         Ok(self.item(primary_key(id, product)).await?.map(Item::from))
     }
 
-    /// The comments with these ids in a product, published or not, strongly consistent. The answers are in the order of
-    /// the ids: `None` for an absent comment, an error for an invalid primary item. No id may occur twice.
+    /// The comments with these ids in a product, published or not, strongly consistent. The answers
+    /// are in the order of the ids: `None` for an absent comment, an error for an invalid primary
+    /// item. No id may occur twice.
     pub async fn comments_in(
         &self,
         product: &ProductId,
@@ -208,31 +267,52 @@ impl Table {
     ) -> Result<Vec<Option<Result<Comment, Malformed>>>, StoreError> {
         let keys: Vec<SdkItem> = ids.iter().map(|id| primary_key(id, product)).collect();
         let wanted = KeysAndAttributes::builder().consistent_read(true);
-        let items = self.items_with(&keys, &wanted, Instant::now() + LEFT_KEYS_WITHIN).await?;
-        let by_key = items.into_iter().filter_map(|item| Some((text(&item, attribute::PK)?.to_owned(), item)));
+        let items = self
+            .items_with(&keys, &wanted, Instant::now() + LEFT_KEYS_WITHIN)
+            .await?;
+        let by_key = items
+            .into_iter()
+            .filter_map(|item| Some((text(&item, attribute::PK)?.to_owned(), item)));
         let mut by_key: HashMap<String, Item> = by_key.collect();
-        Ok(ids.iter().map(|id| by_key.remove(&comment_pk(id)).map(|item| comment_of_primary(&item))).collect())
+        Ok(ids
+            .iter()
+            .map(|id| {
+                by_key
+                    .remove(&comment_pk(id))
+                    .map(|item| comment_of_primary(&item))
+            })
+            .collect())
     }
 
-    /// The keys of primary items, and the attributes that decide their validity, eventually consistent, in no order.
-    /// Absent items are left out. No key may occur twice. No wait lasts beyond `deadline`.
+    /// The keys of primary items, and the attributes that decide their validity, eventually
+    /// consistent, in no order. Absent items are left out. No key may occur twice. No wait lasts
+    /// beyond `deadline`.
     pub async fn primary_items_of(
         &self,
         comments: &[(CommentId, ProductId)],
         deadline: Instant,
     ) -> Result<Vec<Item>, StoreError> {
         let placeholders = DECIDING.map(|name| format!("#{name}"));
-        let projection = ["pk", "sk"].into_iter().chain(placeholders.iter().map(String::as_str));
+        let projection = ["pk", "sk"]
+            .into_iter()
+            .chain(placeholders.iter().map(String::as_str));
         let projection = projection.collect::<Vec<_>>().join(", ");
-        let names = placeholders.into_iter().zip(DECIDING.map(str::to_owned)).collect();
-        let keys: Vec<SdkItem> = comments.iter().map(|(id, product)| primary_key(id, product)).collect();
-        let wanted =
-            KeysAndAttributes::builder().projection_expression(projection).set_expression_attribute_names(Some(names));
+        let names = placeholders
+            .into_iter()
+            .zip(DECIDING.map(str::to_owned))
+            .collect();
+        let keys: Vec<SdkItem> = comments
+            .iter()
+            .map(|(id, product)| primary_key(id, product))
+            .collect();
+        let wanted = KeysAndAttributes::builder()
+            .projection_expression(projection)
+            .set_expression_attribute_names(Some(names));
         self.items_with(&keys, &wanted, deadline).await
     }
 
-    /// The attributes that are `wanted` of the items with these keys, in no order. Asks again for keys that DynamoDB
-    /// leaves unprocessed, as it does with those beyond the 16 MB of an answer.
+    /// The attributes that are `wanted` of the items with these keys, in no order. Asks again for
+    /// keys that DynamoDB leaves unprocessed, as it does with those beyond the 16 MB of an answer.
     async fn items_with(
         &self,
         keys: &[SdkItem],
@@ -245,25 +325,46 @@ impl Table {
             let mut backoff = Backoff::until(deadline);
             while !keys.is_empty() {
                 self.meter.read.admit().await;
-                let wanted = wanted.clone().set_keys(Some(std::mem::take(&mut keys))).build().map_err(refused)?;
-                let get = self.client.batch_get_item().request_items(self.name(), wanted);
+                let wanted = wanted
+                    .clone()
+                    .set_keys(Some(std::mem::take(&mut keys)))
+                    .build()
+                    .map_err(refused)?;
+                let get = self
+                    .client
+                    .batch_get_item()
+                    .request_items(self.name(), wanted);
                 let answer = get.set_return_consumed_capacity(self.meter.report()).send();
                 let answer = answer.await.map_err(store_error)?;
                 self.meter.read.charge(answer.consumed_capacity());
-                let found = answer.responses.unwrap_or_default().remove(self.name()).unwrap_or_default();
+                let found = answer
+                    .responses
+                    .unwrap_or_default()
+                    .remove(self.name())
+                    .unwrap_or_default();
                 items.extend(found.into_iter().map(Item::from));
-                let left = answer.unprocessed_keys.unwrap_or_default().remove(self.name());
-                keys = left.filter(|_| !planted::has(Bug::UnreadIsAbsent)).map(|left| left.keys).unwrap_or_default();
+                let left = answer
+                    .unprocessed_keys
+                    .unwrap_or_default()
+                    .remove(self.name());
+                keys = left
+                    .filter(|_| !planted::has(Bug::UnreadIsAbsent))
+                    .map(|left| left.keys)
+                    .unwrap_or_default();
                 if !keys.is_empty() && !backoff.wait().await {
-                    return Err(StoreError::unavailable(Store::Table, "it left keys of a batch unprocessed"));
+                    return Err(StoreError::unavailable(
+                        Store::Table,
+                        "it left keys of a batch unprocessed",
+                    ));
                 }
             }
         }
         Ok(items)
     }
 
-    /// One answer about a shard of the index `primaries`, in the order of products and, within a product, oldest first.
-    /// Eventually consistent. It reads at most `limit` entries, and at most a megabyte.
+    /// One answer about a shard of the index `primaries`, in the order of products and, within a
+    /// product, oldest first. Eventually consistent. It reads at most `limit` entries, and at most
+    /// a megabyte.
     pub async fn primaries_part(
         &self,
         shard: u32,
@@ -277,7 +378,10 @@ impl Table {
             .expression_attribute_values(":shard", AttributeValue::S(primaries_shard(shard)))
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .set_exclusive_start_key(from.map(|position| position.0));
-        let answer = self.read_directly(query).await.map_err(|error| without_index(PRIMARIES, error))?;
+        let answer = self
+            .read_directly(query)
+            .await
+            .map_err(|error| without_index(PRIMARIES, error))?;
         // A foreign tool may have put other items into the index.
         let entries = answer.items.into_iter().filter(StoredItem::is_primary);
         Ok(Part {
@@ -286,17 +390,21 @@ impl Table {
         })
     }
 
-    /// Some products of a shard of `primaries`. A product with many comments costs one answer: the rest of its entries is
-    /// passed over.
+    /// Some products of a shard of `primaries`. A product with many comments costs one answer: the
+    /// rest of its entries is passed over.
     pub async fn products_part(
         &self,
         shard: u32,
         from: Option<Position>,
     ) -> Result<Part<Result<ProductId, InvalidEntry>>, StoreError> {
         let Part { rows, next } = self.primaries_part(shard, from, ENTRIES_MAX).await?;
-        let mut rows: Vec<_> = rows.into_iter().map(|row| row.map(|comment| comment.placement.product)).collect();
+        let mut rows: Vec<_> = rows
+            .into_iter()
+            .map(|row| row.map(|comment| comment.placement.product))
+            .collect();
         rows.dedup();
-        // The place of an invalid entry says nothing about other entries, so nothing after it is passed over.
+        // The place of an invalid entry says nothing about other entries, so nothing after it is
+        // passed over.
         let next = next.map(|next| match rows.last() {
             Some(Ok(product)) => Position::after_product(product),
             _ => next,
@@ -312,12 +420,20 @@ impl Table {
         limit: u16,
     ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
         let key = FilterKey::primary(product.clone());
-        let query = PageQuery { key, order: Order::Oldest, limit, start: None };
-        Ok(comments(self.page_part(&query, limit.into(), from.map(|position| position.0)).await?))
+        let query = PageQuery {
+            key,
+            order: Order::Oldest,
+            limit,
+            start: None,
+        };
+        Ok(comments(
+            self.page_part(&query, limit.into(), from.map(|position| position.0))
+                .await?,
+        ))
     }
 
-    /// At most `limit` comments of an unpublished status, oldest first, and at most a megabyte: those `after` a place, if
-    /// given. Eventually consistent.
+    /// At most `limit` comments of an unpublished status, oldest first, and at most a megabyte:
+    /// those `after` a place, if given. Eventually consistent.
     pub async fn moderation_part(
         &self,
         status: Status,
@@ -338,11 +454,16 @@ impl Table {
                 .expression_attribute_names("#cd", attribute::UNPUBLISHED_CD)
                 .expression_attribute_values(":cd", AttributeValue::S(cd.to_string())),
         };
-        Ok(comments(self.read_directly(query).await.map_err(|error| without_index(MODERATION, error))?))
+        Ok(comments(
+            self.read_directly(query)
+                .await
+                .map_err(|error| without_index(MODERATION, error))?,
+        ))
     }
 
-    /// Comments of an author, after the one of this id. At most `limit`, and fewer where the index is behind: it is
-    /// eventually consistent, but each comment is read from its primary item, strongly consistent.
+    /// Comments of an author, after the one of this id. At most `limit`, and fewer where the index
+    /// is behind: it is eventually consistent, but each comment is read from its primary item,
+    /// strongly consistent.
     pub async fn comments_of_author(
         &self,
         author: &AuthorId,
@@ -364,17 +485,30 @@ impl Table {
             .await
             .map_err(|error| without_index(AUTHORS, store_error(error)))?;
         self.meter.read.charge(&answer.consumed_capacity);
-        let keys = answer.items.unwrap_or_default().into_iter().map(|item| ItemKey::of(&item));
+        let keys = answer
+            .items
+            .unwrap_or_default()
+            .into_iter()
+            .map(|item| ItemKey::of(&item));
         let entries: Vec<_> = keys.filter_map(|key| primary_of(&key)).collect();
         let next = match answer.last_evaluated_key.map(|key| ItemKey::of(&key)) {
             None => None,
             Some(ItemKey { pk, sk }) => Some(comment_id_of_pk(&pk).ok_or_else(|| {
-                Malformed::of_item(&pk, &sk, attribute::PK, "is not a comment's, but the item has an author_id")
+                Malformed::of_item(
+                    &pk,
+                    &sk,
+                    attribute::PK,
+                    "is not a comment's, but the item has an author_id",
+                )
             })?),
         };
-        let read = stream::iter(entries).map(|(id, product)| self.comment_of_author(author, id, product));
+        let read =
+            stream::iter(entries).map(|(id, product)| self.comment_of_author(author, id, product));
         let comments: Vec<_> = read.buffered(READS_AT_ONCE).try_collect().await?;
-        Ok(Part { rows: comments.into_iter().flatten().collect(), next })
+        Ok(Part {
+            rows: comments.into_iter().flatten().collect(),
+            next,
+        })
     }
 
     /// The comment of an entry; `None` when it was deleted, or is no longer this author's.
@@ -392,13 +526,28 @@ impl Table {
 
     /// Strongly consistent.
     pub async fn product(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
-        self.item(record_key_of(product)).await?.map(record_of).transpose()
+        self.item(record_key_of(product))
+            .await?
+            .map(record_of)
+            .transpose()
     }
 
     /// Eventually consistent: at half the price.
-    pub async fn product_to_show(&self, product: &ProductId) -> Result<Option<ProductRecord>, StoreError> {
-        let get = self.client.get_item().table_name(self.name()).set_key(Some(record_key_of(product)));
-        get.send().await.map_err(store_error)?.item.map(record_of).transpose()
+    pub async fn product_to_show(
+        &self,
+        product: &ProductId,
+    ) -> Result<Option<ProductRecord>, StoreError> {
+        let get = self
+            .client
+            .get_item()
+            .table_name(self.name())
+            .set_key(Some(record_key_of(product)));
+        get.send()
+            .await
+            .map_err(store_error)?
+            .item
+            .map(record_of)
+            .transpose()
     }
 
     /// Some records of a shard, strongly consistent: at most a megabyte.
@@ -407,21 +556,37 @@ impl Table {
         shard: u32,
         from: Option<Position>,
     ) -> Result<Part<Result<ProductRecord, InvalidEntry>>, StoreError> {
-        let query = self.query_of(record_pk(shard)).set_exclusive_start_key(from.map(|position| position.0));
+        let query = self
+            .query_of(record_pk(shard))
+            .set_exclusive_start_key(from.map(|position| position.0));
         let answer = query.send().await.map_err(store_error)?;
         let records = answer.items.unwrap_or_default().into_iter().map(|item| {
             let key = ItemKey::of(&item);
             match record_of(item) {
-                Err(StoreError::Malformed(problem)) => Ok(Err(InvalidEntry { key, cd: None, problem })),
+                Err(StoreError::Malformed(problem)) => Ok(Err(InvalidEntry {
+                    key,
+                    cd: None,
+                    problem,
+                })),
                 read => read.map(Ok),
             }
         });
-        Ok(Part { rows: records.collect::<Result<_, _>>()?, next: answer.last_evaluated_key.map(Position) })
+        Ok(Part {
+            rows: records.collect::<Result<_, _>>()?,
+            next: answer.last_evaluated_key.map(Position),
+        })
     }
 }
 
 /// The comments of an answer, and where the next one begins.
 fn comments(answer: QueryAnswer<StoredItem<CommentItem>>) -> Part<Result<Comment, InvalidEntry>> {
     let next = answer.last_evaluated_key.map(|key| Position(key.into()));
-    Part { rows: answer.items.into_iter().map(StoredItem::into_comment).collect(), next }
+    Part {
+        rows: answer
+            .items
+            .into_iter()
+            .map(StoredItem::into_comment)
+            .collect(),
+        next,
+    }
 }

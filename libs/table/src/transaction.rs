@@ -1,4 +1,5 @@
-//! Transactions: the meaning of the answers to them, and the condition that an item is as it was read.
+//! Transactions: the meaning of the answers to them, and the condition that an item is as it was
+//! read.
 
 use std::collections::HashMap;
 
@@ -15,13 +16,16 @@ use crate::{
 /// The SDK's error for a transaction that did not happen, or whose answer did not arrive.
 pub type TransactionError = SdkError<TransactWriteItemsError>;
 
-/// The codes of a cancelled transaction's reasons, one an action, `None` for actions that are not at fault (AWS API
-/// reference: `CancellationReason`). Empty when the transaction failed in another way.
+/// The codes of a cancelled transaction's reasons, one an action, `None` for actions that are not
+/// at fault (AWS API reference: `CancellationReason`). Empty when the transaction failed in another
+/// way.
 pub fn reasons(error: &TransactionError) -> Vec<String> {
     match error.as_service_error() {
-        Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => {
-            cancelled.cancellation_reasons().iter().map(|reason| reason.code().unwrap_or("None").to_owned()).collect()
-        }
+        Some(TransactWriteItemsError::TransactionCanceledException(cancelled)) => cancelled
+            .cancellation_reasons()
+            .iter()
+            .map(|reason| reason.code().unwrap_or("None").to_owned())
+            .collect(),
         _ => Vec::new(),
     }
 }
@@ -46,8 +50,8 @@ pub enum Transacted {
     ConditionsFailed(Vec<usize>),
 }
 
-/// The attributes that decide whether a primary item is valid, besides its keys. They are also those that a change
-/// sets, or removes where the comment has none.
+/// The attributes that decide whether a primary item is valid, besides its keys. They are also
+/// those that a change sets, or removes where the comment has none.
 pub(crate) const DECIDING: [&str; 12] = [
     attribute::CD,
     attribute::LANGUAGE,
@@ -70,17 +74,27 @@ pub(crate) struct Condition {
 }
 
 impl Condition {
-    /// The attributes with these names are as they were read. The placeholders are for reserved words.
+    /// The attributes with these names are as they were read. The placeholders are for reserved
+    /// words.
     pub(crate) fn as_read<'name>(item: &Item, names: impl IntoIterator<Item = &'name str>) -> Self {
-        let mut condition =
-            Self { expression: "attribute_exists(pk)".to_owned(), names: HashMap::new(), values: SdkItem::new() };
+        let mut condition = Self {
+            expression: "attribute_exists(pk)".to_owned(),
+            names: HashMap::new(),
+            values: SdkItem::new(),
+        };
         for name in names {
             condition.names.insert(format!("#{name}"), name.to_owned());
             match item.get(name) {
-                None => condition.expression.push_str(&format!(" AND attribute_not_exists(#{name})")),
+                None => condition
+                    .expression
+                    .push_str(&format!(" AND attribute_not_exists(#{name})")),
                 Some(value) => {
-                    condition.expression.push_str(&format!(" AND #{name} = :{name}"));
-                    condition.values.insert(format!(":{name}"), value.clone().into());
+                    condition
+                        .expression
+                        .push_str(&format!(" AND #{name} = :{name}"));
+                    condition
+                        .values
+                        .insert(format!(":{name}"), value.clone().into());
                 }
             }
         }

@@ -1,19 +1,22 @@
 //! Writes comments: each change is one transaction of the primary item and its journal entry.
 //!
-//! **Invariant:** no primary item changes without a journal entry in its transaction, so `recent` finds every change.
-//! An attempt is not sent later than 30 s after its entry's instant. So a window of the journal that is older than the
-//! repair job's settle delay is complete.
+//! **Invariant:** no primary item changes without a journal entry in its transaction, so `recent`
+//! finds every change. An attempt is not sent later than 30 s after its entry's instant. So a
+//! window of the journal that is older than the repair job's settle delay is complete.
 //!
-//! A report is an entry alone. It names a comment to `recent` because a reader missed something of it.
+//! A report is an entry alone. It names a comment to `recent` because a reader missed something of
+//! it.
 //!
-//! A product's record has no journal entry, because nothing is derived from it. Its writes use the transactions of
-//! comments: a repeated attempt finds out that an earlier one has happened.
+//! A product's record has no journal entry, because nothing is derived from it. Its writes use the
+//! transactions of comments: a repeated attempt finds out that an earlier one has happened.
 //!
 //! Duplicates are written by `BatchWriteItem`: up to 25 writes of any comments, one by one.
 
 use std::time::Duration;
 
-use aws_sdk_dynamodb::types::{AttributeValue, Delete, Put, TransactWriteItem, Update, WriteRequest};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, Delete, Put, TransactWriteItem, Update, WriteRequest,
+};
 use model::{
     Comment, CommentId, Placement, ProductDetails, ProductId, ProductRecord, Revision,
     item::{CommentItem, comment_of_primary, edited},
@@ -38,12 +41,13 @@ use crate::{
     transaction::{Condition, DECIDING, Transacted, TransactionError, is_conflict, reasons, sort},
 };
 
-/// Default time for which a change is repeated: planned anew after other writers were faster, and sent again after
-/// conflicts. No transaction starts later than this after its revision's instant. With the SDK's attempts, 8 s at most,
-/// that stays below the 30 s that the repair job relies on.
+/// Default time for which a change is repeated: planned anew after other writers were faster, and
+/// sent again after conflicts. No transaction starts later than this after its revision's instant.
+/// With the SDK's attempts, 8 s at most, that stays below the 30 s that the repair job relies on.
 pub(super) const STARTED_WITHIN: Duration = Duration::from_secs(20);
 
-/// Maximum size of an item, and the most that an edit sets in one: a text of 10,300 characters, 4 KB of attributes, and keys.
+/// Maximum size of an item, and the most that an edit sets in one: a text of 10,300 characters, 4
+/// KB of attributes, and keys.
 const ITEM_BYTES_MAX: usize = 400 * 1024;
 const EDITED_BYTES_MAX: usize = 64 * 1024;
 
@@ -57,7 +61,8 @@ impl Table {
     /// Creates a comment.
     ///
     /// # Errors
-    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`], [`WriteError::Contended`], the store's.
+    /// [`WriteError::AlreadyExists`], [`WriteError::IdempotencyMismatch`],
+    /// [`WriteError::Contended`], the store's.
     pub async fn create_comment(
         &self,
         new: NewComment,
@@ -95,13 +100,15 @@ impl Table {
         }
     }
 
-    /// Changes a comment, if `allows` accepts it as it is. A patch that changes nothing writes nothing, even if the stored
-    /// text has a different format than the configured one. Any other patch writes the text in the configured format, unless
-    /// unknown keys in the map would be lost.
+    /// Changes a comment, if `allows` accepts it as it is. A patch that changes nothing writes
+    /// nothing, even if the stored text has a different format than the configured one. Any other
+    /// patch writes the text in the configured format, unless unknown keys in the map would be
+    /// lost.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::Invalid`], [`WriteError::Contended`], [`WriteError::Full`].
-    /// [`WriteError::RevisionMismatch`] if `allows` refuses it. The store's, also if its primary item is invalid.
+    /// [`WriteError::NotFound`], [`WriteError::Invalid`], [`WriteError::Contended`],
+    /// [`WriteError::Full`]. [`WriteError::RevisionMismatch`] if `allows` refuses it. The store's,
+    /// also if its primary item is invalid.
     pub async fn patch_comment(
         &self,
         id: &CommentId,
@@ -112,16 +119,22 @@ impl Table {
         loop {
             let (old, item) = self.read_for_change(id).await?;
             if !allows(&old) {
-                return Err(WriteError::RevisionMismatch { current: old.revision });
+                return Err(WriteError::RevisionMismatch {
+                    current: old.revision,
+                });
             }
             let patched = patch.apply(&old)?;
             if patched == old {
                 return Ok(old);
             }
             let revision = Revision::after(Some(old.revision), now(), random());
-            let new = Comment { revision, ..patched };
+            let new = Comment {
+                revision,
+                ..patched
+            };
             let item_bytes = item_bytes(&item);
-            let edited = edited(item.clone(), &new, self.config.comment_blob).map_err(StoreError::from)?;
+            let edited =
+                edited(item.clone(), &new, self.config.comment_blob).map_err(StoreError::from)?;
             let mut edited = SdkItem::from(edited);
             let changed = DECIDING.map(|name| (name, edited.remove(name)));
             let actions = vec![
@@ -129,7 +142,10 @@ impl Table {
                 self.put_journal(id, revision, Some(old.placement()), Some(new.placement()))?,
             ];
             let written = self.transact(actions, revision, &mut backoff).await;
-            if let Err(WriteError::Store(StoreError::Call { remedy: Remedy::Quarantine, .. })) = &written
+            if let Err(WriteError::Store(StoreError::Call {
+                remedy: Remedy::Quarantine,
+                ..
+            })) = &written
                 && item_bytes + EDITED_BYTES_MAX > ITEM_BYTES_MAX
             {
                 return Err(WriteError::Full { item_bytes });
@@ -142,16 +158,21 @@ impl Table {
         }
     }
 
-    /// The update of a primary item that was read. It sets only what changes, or removes it (`None`). So an attribute that
-    /// another tool adds or changes meanwhile stays. The condition covers every attribute that a change may set. The
-    /// revision alone is not enough: another tool may have kept it.
+    /// The update of a primary item that was read. It sets only what changes, or removes it
+    /// (`None`). So an attribute that another tool adds or changes meanwhile stays. The condition
+    /// covers every attribute that a change may set. The revision alone is not enough: another tool
+    /// may have kept it.
     pub(crate) fn update_as_read(
         &self,
         (id, product): (&CommentId, &ProductId),
         item: &Item,
         changed: impl IntoIterator<Item = (&'static str, Option<AttributeValue>)>,
     ) -> Result<TransactWriteItem, StoreError> {
-        let Condition { expression, names, mut values } = Condition::as_read(item, DECIDING);
+        let Condition {
+            expression,
+            names,
+            mut values,
+        } = Condition::as_read(item, DECIDING);
         let (mut set, mut removed) = (Vec::new(), Vec::new());
         for (name, value) in changed {
             match value {
@@ -162,7 +183,11 @@ impl Table {
                 None => removed.push(format!("#{name}")),
             }
         }
-        let removed = if removed.is_empty() { String::new() } else { format!(" REMOVE {}", removed.join(", ")) };
+        let removed = if removed.is_empty() {
+            String::new()
+        } else {
+            format!(" REMOVE {}", removed.join(", "))
+        };
         let update = Update::builder()
             .table_name(self.name())
             .set_key(Some(primary_key(id, product)))
@@ -178,14 +203,20 @@ impl Table {
     /// Deletes a comment, if `allows` accepts it as it is. An invalid primary item stays unchanged.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`], [`WriteError::Contended`], the store's, that its primary
-    /// item is invalid.
-    pub async fn delete_comment(&self, id: &CommentId, allows: impl Fn(&Comment) -> bool) -> Result<(), WriteError> {
+    /// [`WriteError::NotFound`], [`WriteError::RevisionMismatch`], [`WriteError::Contended`], the
+    /// store's, that its primary item is invalid.
+    pub async fn delete_comment(
+        &self,
+        id: &CommentId,
+        allows: impl Fn(&Comment) -> bool,
+    ) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
             let (old, _) = self.read_for_change(id).await?;
             if !allows(&old) {
-                return Err(WriteError::RevisionMismatch { current: old.revision });
+                return Err(WriteError::RevisionMismatch {
+                    current: old.revision,
+                });
             }
             let revision = Revision::after(Some(old.revision), now(), random());
             let mut actions = vec![
@@ -216,16 +247,29 @@ impl Table {
         after: Option<Placement>,
     ) -> Result<TransactWriteItem, StoreError> {
         // An entry is never replaced, because a placement that it names could be lost.
-        self.put_new(&JournalEntry { id: id.clone(), revision, before, after, is_report: false }.to_item())
+        self.put_new(
+            &JournalEntry {
+                id: id.clone(),
+                revision,
+                before,
+                after,
+                is_report: false,
+            }
+            .to_item(),
+        )
     }
 
-    /// Names a comment to the next `recent`, which compares all that is derived from it. `looked_for` is where a reader
-    /// missed something. Of its product, the ranks in every language are compared.
+    /// Names a comment to the next `recent`, which compares all that is derived from it.
+    /// `looked_for` is where a reader missed something. Of its product, the ranks in every language
+    /// are compared.
     pub async fn report(&self, id: &CommentId, looked_for: &Placement) -> Result<(), StoreError> {
         let entry = JournalEntry::report(id.clone(), looked_for.clone(), now(), random());
         let deadline = Instant::now() + self.config.started_within;
-        // If the key is taken, a change or another report of this millisecond names the comment already.
-        self.transact_until(deadline, vec![self.put_new(&entry.to_item())?]).await.map(drop)
+        // If the key is taken, a change or another report of this millisecond names the comment
+        // already.
+        self.transact_until(deadline, vec![self.put_new(&entry.to_item())?])
+            .await
+            .map(drop)
     }
 
     fn put_new<T: Serialize>(&self, item: &T) -> Result<TransactWriteItem, StoreError> {
@@ -242,7 +286,9 @@ impl Table {
             .table_name(self.name())
             .set_item(Some(to_sdk_item(item)?))
             .condition_expression(condition)
-            .set_expression_attribute_values(Some(values.into()).filter(|values| !values.is_empty()))
+            .set_expression_attribute_values(
+                Some(values.into()).filter(|values| !values.is_empty()),
+            )
             .build()
             .map_err(refused)?;
         Ok(TransactWriteItem::builder().put(put).build())
@@ -271,8 +317,12 @@ impl Table {
         backoff: &mut Backoff,
     ) -> Result<Transacted, WriteError> {
         loop {
-            // The token prevents a conflict between an attempt after a lost answer and the first attempt.
-            let error = match self.transact_once(actions.clone(), Some(revision.to_string())).await {
+            // The token prevents a conflict between an attempt after a lost answer and the first
+            // attempt.
+            let error = match self
+                .transact_once(actions.clone(), Some(revision.to_string()))
+                .await
+            {
                 Ok(transacted) => return Ok(transacted),
                 Err(error) => error,
             };
@@ -284,7 +334,11 @@ impl Table {
                 return Err(error.into());
             }
             if !backoff.wait().await {
-                return Err(if is_conflict(&reasons) { WriteError::Contended } else { error.into() });
+                return Err(if is_conflict(&reasons) {
+                    WriteError::Contended
+                } else {
+                    error.into()
+                });
             }
         }
     }
@@ -294,8 +348,16 @@ impl Table {
         actions: Vec<TransactWriteItem>,
         token: Option<String>,
     ) -> Result<Transacted, Box<TransactionError>> {
-        let call = self.client.transact_write_items().set_transact_items(Some(actions)).set_client_request_token(token);
-        let error = match call.set_return_consumed_capacity(self.meter.report()).send().await {
+        let call = self
+            .client
+            .transact_write_items()
+            .set_transact_items(Some(actions))
+            .set_client_request_token(token);
+        let error = match call
+            .set_return_consumed_capacity(self.meter.report())
+            .send()
+            .await
+        {
             Ok(answer) => {
                 self.meter.write.charge(answer.consumed_capacity());
                 return Ok(Transacted::Done);
@@ -303,13 +365,23 @@ impl Table {
             Err(error) => error,
         };
         let reasons = reasons(&error);
-        let failed = (0..).zip(&reasons).filter(|(_, code)| *code == "ConditionalCheckFailed");
+        let failed = (0..)
+            .zip(&reasons)
+            .filter(|(_, code)| *code == "ConditionalCheckFailed");
         let failed: Vec<usize> = failed.map(|(place, _)| place).collect();
-        if failed.is_empty() { Err(Box::new(error)) } else { Ok(Transacted::ConditionsFailed(failed)) }
+        if failed.is_empty() {
+            Err(Box::new(error))
+        } else {
+            Ok(Transacted::ConditionsFailed(failed))
+        }
     }
 
     /// The action that writes the record, on condition that it does not exist.
-    fn put_idempotency(&self, idempotency: &Idempotency, made: &Comment) -> Result<TransactWriteItem, StoreError> {
+    fn put_idempotency(
+        &self,
+        idempotency: &Idempotency,
+        made: &Comment,
+    ) -> Result<TransactWriteItem, StoreError> {
         let now_seconds = now().epoch_seconds();
         let record = Record {
             pk: idempotency.pk(&made.product),
@@ -323,11 +395,18 @@ impl Table {
         };
         // DynamoDB removes expired items late.
         let condition = "attribute_not_exists(pk) OR expires_at < :now";
-        self.put_if(&record, condition, [(":now".to_owned(), AttributeValue::N(now_seconds.to_string()))])
+        self.put_if(
+            &record,
+            condition,
+            [(
+                ":now".to_owned(),
+                AttributeValue::N(now_seconds.to_string()),
+            )],
+        )
     }
 
-    /// The comment that an earlier request with this key created, in its original state: `again` with the values from
-    /// the record. `None` when the record has just expired.
+    /// The comment that an earlier request with this key created, in its original state: `again`
+    /// with the values from the record. `None` when the record has just expired.
     ///
     /// # Errors
     /// [`WriteError::IdempotencyMismatch`], the store's.
@@ -338,19 +417,36 @@ impl Table {
     ) -> Result<Option<Comment>, WriteError> {
         let key = item_key(idempotency.pk(&again.product), idempotency::SK.to_owned());
         let record: Option<Record> = self.item(key).await?.map(from_sdk_item).transpose()?;
-        let Some(record) = record else { return Ok(None) };
+        let Some(record) = record else {
+            return Ok(None);
+        };
         if record.body_hash != idempotency.body_hash {
             return Err(WriteError::IdempotencyMismatch);
         }
-        let Record { comment_id: id, created_at, revision, status, .. } = record;
-        Ok(Some(NewComment { id, created_at, status: Some(status), ..again.clone() }.at(revision)))
+        let Record {
+            comment_id: id,
+            created_at,
+            revision,
+            status,
+            ..
+        } = record;
+        Ok(Some(
+            NewComment {
+                id,
+                created_at,
+                status: Some(status),
+                ..again.clone()
+            }
+            .at(revision),
+        ))
     }
 
-    /// Puts a record, if `allows` accepts the revision of the record that is there (`None`: there is none). A record that
-    /// says the same already stays.
+    /// Puts a record, if `allows` accepts the revision of the record that is there (`None`: there
+    /// is none). A record that says the same already stays.
     ///
     /// # Errors
-    /// [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the store's. Also that the stored item is no record.
+    /// [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the store's. Also that the
+    /// stored item is no record.
     pub async fn put_product(
         &self,
         product: &ProductId,
@@ -366,13 +462,20 @@ impl Table {
             }
             let change = match old {
                 Some(record) if record.details == *details => {
-                    return Ok(ProductPut { record, change: ProductChange::Nothing });
+                    return Ok(ProductPut {
+                        record,
+                        change: ProductChange::Nothing,
+                    });
                 }
                 Some(_) => ProductChange::Replaced,
                 None => ProductChange::Created,
             };
             let revision = Revision::after(current, now(), random());
-            let record = ProductRecord { product: product.clone(), revision, details: details.clone() };
+            let record = ProductRecord {
+                product: product.clone(),
+                revision,
+                details: details.clone(),
+            };
             let item = ProductItem::from(record.clone());
             let action = match current {
                 None => self.put_new(&item)?,
@@ -389,8 +492,8 @@ impl Table {
     /// Deletes a record, if `allows` accepts its revision.
     ///
     /// # Errors
-    /// [`WriteError::NotFound`], [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the store's. Also that the
-    /// stored item is no record.
+    /// [`WriteError::NotFound`], [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the
+    /// store's. Also that the stored item is no record.
     pub async fn delete_product(
         &self,
         product: &ProductId,
@@ -398,9 +501,15 @@ impl Table {
     ) -> Result<(), WriteError> {
         let mut backoff = self.change_backoff();
         loop {
-            let current = self.product(product).await?.ok_or(WriteError::NotFound)?.revision;
+            let current = self
+                .product(product)
+                .await?
+                .ok_or(WriteError::NotFound)?
+                .revision;
             if !allows(Some(current)) {
-                return Err(WriteError::PreconditionFailed { current: Some(current) });
+                return Err(WriteError::PreconditionFailed {
+                    current: Some(current),
+                });
             }
             let actions = vec![self.delete_at(record_key_of(product), current)?];
             let token = Revision::after(Some(current), now(), random());
@@ -414,31 +523,43 @@ impl Table {
     /// Maximum number of writes in one batch (AWS: `BatchWriteItem`).
     pub const BATCH_MAX: usize = 25;
 
-    /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates with different keys. No call outlasts `deadline`, and
-    /// none starts when less than the time of one attempt is left.
+    /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates with different keys. No call
+    /// outlasts `deadline`, and none starts when less than the time of one attempt is left.
     ///
-    /// Unprocessed writes are sent again with jittered back-off. DynamoDB rejects a whole batch when it rejects one
-    /// write. Such a batch is halved until the rejected write is alone, which takes at most twice as many calls as
-    /// there are writes.
-    pub async fn write_duplicates(&self, batch: Vec<DuplicateWrite>, deadline: Instant) -> DuplicatesWritten {
+    /// Unprocessed writes are sent again with jittered back-off. DynamoDB rejects a whole batch
+    /// when it rejects one write. Such a batch is halved until the rejected write is alone, which
+    /// takes at most twice as many calls as there are writes.
+    pub async fn write_duplicates(
+        &self,
+        batch: Vec<DuplicateWrite>,
+        deadline: Instant,
+    ) -> DuplicatesWritten {
         let mut written = DuplicatesWritten::default();
         let mut pending = Vec::with_capacity(batch.len());
         for write in batch {
             let key = write.key().clone();
             match to_request(write) {
                 Ok(request) => pending.push((key, request)),
-                Err(error) => written.failed.push(FailedWrites { keys: vec![key], error }),
+                Err(error) => written.failed.push(FailedWrites {
+                    keys: vec![key],
+                    error,
+                }),
             }
         }
         let mut parts = vec![pending];
         while let Some(mut part) = parts.pop() {
-            let Err(error) = self.write_part(&mut part, deadline, &mut written).await else { continue };
+            let Err(error) = self.write_part(&mut part, deadline, &mut written).await else {
+                continue;
+            };
             if error.remedy() == Remedy::Quarantine && part.len() > 1 {
                 parts.push(part.split_off(part.len() / 2));
                 parts.push(part);
                 continue;
             }
-            written.failed.push(FailedWrites { keys: part.into_iter().map(|(key, _)| key).collect(), error });
+            written.failed.push(FailedWrites {
+                keys: part.into_iter().map(|(key, _)| key).collect(),
+                error,
+            });
         }
         written
     }
@@ -449,7 +570,11 @@ impl Table {
         deadline: Instant,
         written: &mut DuplicatesWritten,
     ) -> Result<(), StoreError> {
-        let attempt_time = self.config.calls.attempt_timeout.min(Calls::PROMPT.attempt_timeout);
+        let attempt_time = self
+            .config
+            .calls
+            .attempt_timeout
+            .min(Calls::PROMPT.attempt_timeout);
         let last_start = deadline.checked_sub(attempt_time).unwrap_or(deadline);
         let mut backoff = Backoff::until(last_start);
         while !pending.is_empty() {
@@ -457,8 +582,13 @@ impl Table {
                 return Err(StoreError::past_deadline(Store::Table));
             }
             let requests = pending.iter().map(|(_, request)| request.clone()).collect();
-            let call = self.client.batch_write_item().request_items(self.name(), requests);
-            let sent = call.set_return_consumed_capacity(self.meter.report()).send();
+            let call = self
+                .client
+                .batch_write_item()
+                .request_items(self.name(), requests);
+            let sent = call
+                .set_return_consumed_capacity(self.meter.report())
+                .send();
             let answer = match tokio::time::timeout_at(deadline, sent).await {
                 Ok(answer) => answer.map_err(store_error),
                 Err(_) => Err(StoreError::past_deadline(Store::Table)),
@@ -466,9 +596,15 @@ impl Table {
             let error = match answer {
                 Ok(answer) => {
                     self.meter.write.charge(answer.consumed_capacity());
-                    let left = answer.unprocessed_items.unwrap_or_default().remove(self.name()).unwrap_or_default();
+                    let left = answer
+                        .unprocessed_items
+                        .unwrap_or_default()
+                        .remove(self.name())
+                        .unwrap_or_default();
                     let left: Vec<_> = left.iter().filter_map(key_of_request).collect();
-                    pending.retain(|(key, _)| left.contains(key) && !planted::has(Bug::UnprocessedIsDone));
+                    pending.retain(|(key, _)| {
+                        left.contains(key) && !planted::has(Bug::UnprocessedIsDone)
+                    });
                     if pending.is_empty() {
                         return Ok(());
                     }
@@ -488,8 +624,8 @@ impl Table {
     /// Maximum number of actions in one transaction (AWS: `TransactWriteItems`).
     pub const TRANSACTION_MAX: usize = 100;
 
-    /// Sends a transaction until it happens or one of its conditions fails. No call starts after `deadline`, and none
-    /// outlasts it.
+    /// Sends a transaction until it happens or one of its conditions fails. No call starts after
+    /// `deadline`, and none outlasts it.
     ///
     /// No client request token: sending the writes of the callers twice is harmless.
     pub(crate) async fn transact_until(
@@ -503,11 +639,14 @@ impl Table {
             if Instant::now() >= deadline {
                 return Err(StoreError::past_deadline(Store::Table));
             }
-            let error = match tokio::time::timeout_at(deadline, self.transact_once(actions.clone(), None)).await {
-                Ok(Ok(transacted)) => return Ok(transacted),
-                Ok(Err(error)) => sort(*error),
-                Err(_) => StoreError::past_deadline(Store::Table),
-            };
+            let error =
+                match tokio::time::timeout_at(deadline, self.transact_once(actions.clone(), None))
+                    .await
+                {
+                    Ok(Ok(transacted)) => return Ok(transacted),
+                    Ok(Err(error)) => sort(*error),
+                    Err(_) => StoreError::past_deadline(Store::Table),
+                };
             if !error.is_unavailable() || !backoff.wait().await {
                 return Err(error);
             }
@@ -516,10 +655,18 @@ impl Table {
 }
 
 fn replaced(revision: Revision) -> SdkItem {
-    [(":replaced".to_owned(), AttributeValue::S(revision.to_string()))].into()
+    [(
+        ":replaced".to_owned(),
+        AttributeValue::S(revision.to_string()),
+    )]
+    .into()
 }
 
 /// Gives other writers of the comment time before the change is planned anew.
 async fn wait_for_others(backoff: &mut Backoff) -> Result<(), WriteError> {
-    if backoff.wait().await { Ok(()) } else { Err(WriteError::Contended) }
+    if backoff.wait().await {
+        Ok(())
+    } else {
+        Err(WriteError::Contended)
+    }
 }

@@ -23,16 +23,15 @@ Exit code:
   130  interrupted by Ctrl-C or SIGTERM; the file is as it was";
 
 /// The columns of CSV, for `jq`.
-const COMMENT_FIELDS: &str =
-    r#"["id","product","language","rating","created_at","status","title","body","author","author_id","attributes"]"#;
+const COMMENT_FIELDS: &str = r#"["id","product","language","rating","created_at","status","title","body","author","author_id","attributes"]"#;
 /// Options that write only the records, to the standard output.
 const RECORDS: &str = " --output /dev/null --products -";
 const RECORD_FIELDS: &str = r#"["product","name","url","image","brand","gtin","sku","language"]"#;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The file to write, replaced when everything is written; - for the standard output. A name that ends in .gz or .zst
-    /// is compressed.
+    /// The file to write, replaced when everything is written; - for the standard output. A name
+    /// that ends in .gz or .zst is compressed.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
     output: PathBuf,
     /// The file to write products' records to, one on each line.
@@ -43,24 +42,41 @@ pub(super) struct Args {
 }
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let outputs = [(Some(&args.output), "", COMMENT_FIELDS), (args.products.as_ref(), RECORDS, RECORD_FIELDS)];
+    let outputs = [
+        (Some(&args.output), "", COMMENT_FIELDS),
+        (args.products.as_ref(), RECORDS, RECORD_FIELDS),
+    ];
     for (path, options, fields) in outputs {
-        let Some(path) = path.filter(|path| Format::of_name(path) != Format::JsonLines) else { continue };
-        let rows =
-            format!("{fields} as $names | $names, (inputs | (.attributes | values) |= tojson | [.[$names[]]]) | @csv");
-        let plain =
-            if Compression::of_name(path) == Compression::None { path.clone() } else { path.with_extension("") };
+        let Some(path) = path.filter(|path| Format::of_name(path) != Format::JsonLines) else {
+            continue;
+        };
+        let rows = format!(
+            "{fields} as $names | $names, (inputs | (.attributes | values) |= tojson | [.[$names[]]]) | @csv"
+        );
+        let plain = if Compression::of_name(path) == Compression::None {
+            path.clone()
+        } else {
+            path.with_extension("")
+        };
         let csv = plain.with_extension("csv");
         let csv = csv.display();
-        eprintln!("error: an export is JSON Lines; for CSV: pagemark export{options} | jq -rn '{rows}' > {csv}");
+        eprintln!(
+            "error: an export is JSON Lines; for CSV: pagemark export{options} | jq -rn '{rows}' > {csv}"
+        );
         return Ok(ExitCode::from(2));
     }
     let mut signals = Signals::listen()?;
     let comments = Target::at(&args.output)?;
     let records = args.products.as_deref().map(Target::at).transpose()?;
     // Both names may lead to one file.
-    let is_one = records.as_ref().is_some_and(|records| records.is_same_as(&comments));
-    ensure!(!is_one, "comments and records need two files, not {}", comments.name);
+    let is_one = records
+        .as_ref()
+        .is_some_and(|records| records.is_same_as(&comments));
+    ensure!(
+        !is_one,
+        "comments and records need two files, not {}",
+        comments.name
+    );
     let attached = tokio::select! {
         opened = args.place.open("export", |config| TableConfig { calls: Calls::PATIENT, ..config }) => opened?,
         () = signals.next() => return Ok(ExitCode::from(interrupted())),
@@ -71,7 +87,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     attached.end().await;
     let Some(problems) = exported? else {
-        // The reader of a pipe may have stopped reading, so nothing waits for the thread that writes to it.
+        // The reader of a pipe may have stopped reading, so nothing waits for the thread that
+        // writes to it.
         std::process::exit(interrupted().into());
     };
     if problems > 0 {
@@ -88,7 +105,11 @@ fn interrupted() -> u8 {
 }
 
 /// Exports a table, and returns how many items could not be read.
-async fn export_table(table: &Table, comments: &Target, records: Option<&Target>) -> anyhow::Result<u64> {
+async fn export_table(
+    table: &Table,
+    comments: &Target,
+    records: Option<&Target>,
+) -> anyhow::Result<u64> {
     let mut export = Export::of(table);
     export.comments(comments).await?;
     if let Some(records) = records {

@@ -37,13 +37,14 @@ pub(super) struct Args {
     /// Files of comments, plain or compressed by gzip or zstd; `-` is the standard input.
     #[arg(required_unless_present = "products", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// A file of products' records, one on each line as JSON; repeatable. Records are imported before comments.
+    /// A file of products' records, one on each line as JSON; repeatable. Records are imported
+    /// before comments.
     #[arg(long, value_name = "FILE")]
     products: Vec<PathBuf>,
     #[command(flatten)]
     place: TablePlace,
-    /// Change existing comments and records that differ, instead of leaving them as they are. Fields that a file does not
-    /// name stay.
+    /// Change existing comments and records that differ, instead of leaving them as they are.
+    /// Fields that a file does not name stay.
     #[arg(long)]
     update: bool,
     /// Write nothing, and say what an import would do.
@@ -54,7 +55,8 @@ pub(super) struct Args {
     no_wait: bool,
     #[command(flatten)]
     comment_blob: CommentBlobArgs,
-    /// The file of what is refused, with the reasons; `jq -c .row` gives lines to correct and import.
+    /// The file of what is refused, with the reasons; `jq -c .row` gives lines to correct and
+    /// import.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
     #[command(flatten)]
@@ -64,7 +66,9 @@ pub(super) struct Args {
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     // All files are open before anything is written, so that a missing one is reported.
     let mut sources = open_all(&args.products, Source::of_products)?;
-    sources.extend(open_all(&args.files, |path| Source::open(path, &args.reading))?);
+    sources.extend(open_all(&args.files, |path| {
+        Source::open(path, &args.reading)
+    })?);
     let (interrupt, mut interrupted) = watch::channel(false);
     let ask = move || {
         interrupt.send_replace(true);
@@ -73,7 +77,11 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = ImportOptions {
         update: args.update,
         dry_run: args.dry_run,
-        rejects: args.rejects.as_deref().map(|path| create_rejects(path, &args)).transpose()?,
+        rejects: args
+            .rejects
+            .as_deref()
+            .map(|path| create_rejects(path, &args))
+            .transpose()?,
         interrupted: Some(interrupted.clone()),
     };
     let comment_blob = args.comment_blob.comment_blob;
@@ -82,7 +90,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let began = Instant::now();
-    let (exit_code, changed) = import_all(&attached.table, sources, args.products.len(), &options).await;
+    let (exit_code, changed) =
+        import_all(&attached.table, sources, args.products.len(), &options).await;
     if changed > 0 && !args.dry_run && !args.no_wait {
         tokio::select! {
             () = wait_for_stack(&attached.table, changed, began) => {}
@@ -96,39 +105,78 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
 /// Shows how far the stack of a table is, until the comments are visible under every filter.
 async fn wait_for_stack(table: &Table, changed: u64, began: Instant) {
     // A deployed stack has no such record: its functions run elsewhere.
-    let Ok(Some(Running { socket, .. })) = Running::on(table).await else { return };
+    let Ok(Some(Running { socket, .. })) = Running::on(table).await else {
+        return;
+    };
     if let Err(error) = settle(changed, began, async || settling(&socket).await).await {
         eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
     }
 }
 
-pub(super) fn open_all(files: &[PathBuf], open: impl Fn(&Path) -> io::Result<Source>) -> anyhow::Result<Vec<Source>> {
-    let open = |path: &PathBuf| open(path).with_context(|| format!("{} cannot be read", path.display()));
+pub(super) fn open_all(
+    files: &[PathBuf],
+    open: impl Fn(&Path) -> io::Result<Source>,
+) -> anyhow::Result<Vec<Source>> {
+    let open =
+        |path: &PathBuf| open(path).with_context(|| format!("{} cannot be read", path.display()));
     files.iter().map(open).collect()
 }
 
 fn create_rejects(path: &Path, args: &Args) -> anyhow::Result<Arc<File>> {
-    let is_same =
-        |file: &PathBuf| fs::canonicalize(file).ok().zip(fs::canonicalize(path).ok()).is_some_and(|(a, b)| a == b);
+    let is_same = |file: &PathBuf| {
+        fs::canonicalize(file)
+            .ok()
+            .zip(fs::canonicalize(path).ok())
+            .is_some_and(|(a, b)| a == b)
+    };
     let is_read = args.files.iter().chain(&args.products).any(is_same);
-    ensure!(!is_read, "{} would be overwritten: name another file", path.display());
-    Ok(Arc::new(File::create(path).with_context(|| format!("{} cannot be written", path.display()))?))
+    ensure!(
+        !is_read,
+        "{} would be overwritten: name another file",
+        path.display()
+    );
+    Ok(Arc::new(File::create(path).with_context(|| {
+        format!("{} cannot be written", path.display())
+    })?))
 }
 
-/// Imports files, one after another, up to one that is not imported to its end. The first ones are of records. Returns also
-/// how many comments were written.
-async fn import_all(table: &Table, sources: Vec<Source>, records: usize, options: &ImportOptions) -> (ExitCode, u64) {
+/// Imports files, one after another, up to one that is not imported to its end. The first ones are
+/// of records. Returns also how many comments were written.
+async fn import_all(
+    table: &Table,
+    sources: Vec<Source>,
+    records: usize,
+    options: &ImportOptions,
+) -> (ExitCode, u64) {
     let (mut bad, mut changed) = (0, 0);
     for (at, source) in sources.into_iter().enumerate() {
         let name = source.name.clone();
         let (report, ended) = import_shown(table, source, options).await;
         bad += report.bad;
-        changed += if at < records { 0 } else { report.created + report.updated };
+        changed += if at < records {
+            0
+        } else {
+            report.created + report.updated
+        };
         if let Err(error) = ended {
             eprintln!("pagemark: {name} was not imported to its end: {error}");
             let is_interrupted = matches!(error, ImportError::Interrupted);
-            return (if is_interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::FAILURE }, changed);
+            return (
+                if is_interrupted {
+                    ExitCode::from(INTERRUPTED)
+                } else {
+                    ExitCode::FAILURE
+                },
+                changed,
+            );
         }
     }
-    (if bad == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }, changed)
+    (
+        if bad == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        },
+        changed,
+    )
 }

@@ -44,7 +44,8 @@ enum Command {
 
 impl Cli {
     pub async fn run(self) -> anyhow::Result<ExitCode> {
-        // The person at the terminal needs only warnings and errors, and the messages of the local stack itself.
+        // The person at the terminal needs only warnings and errors, and the messages of the local
+        // stack itself.
         let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
         let lines = lines.with_ansi(std::io::stderr().is_terminal());
         start_log("warn,local_stack=info", lines).map_err(anyhow::Error::msg)?;

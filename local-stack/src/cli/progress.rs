@@ -11,7 +11,8 @@ use table::Table;
 
 use crate::import::{ImportError, ImportOptions, ImportReport, Mistake, Source, import};
 
-/// Imports what a source says, and shows its progress and its outcome, even when the import ends early.
+/// Imports what a source says, and shows its progress and its outcome, even when the import ends
+/// early.
 pub(super) async fn import_shown(
     table: &Table,
     source: Source,
@@ -21,29 +22,45 @@ pub(super) async fn import_shown(
     let display = source.progress.show(&name);
     let (report, ended) = import(table, source, options).await;
     drop(display);
-    say(&report_text(&name, &report, options.dry_run, began.elapsed()));
+    say(&report_text(
+        &name,
+        &report,
+        options.dry_run,
+        began.elapsed(),
+    ));
     (report, ended)
 }
 
-/// Writes a text to stdout. The process must not end when the reader of stdout has gone; `println!` would panic then.
+/// Writes a text to stdout. The process must not end when the reader of stdout has gone; `println!`
+/// would panic then.
 pub(super) fn say(text: &str) {
     std::io::stdout().write_all(text.as_bytes()).ok();
 }
 
 fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration) -> String {
-    let (seconds, rows) =
-        (took.as_secs_f64(), report.created + report.unchanged + report.differing + report.updated + report.bad);
+    let (seconds, rows) = (
+        took.as_secs_f64(),
+        report.created + report.unchanged + report.differing + report.updated + report.bad,
+    );
     let emptied = match report.emptied {
         0 => String::new(),
         emptied => {
-            format!(" (which {} {} fields)", if dry_run { "would empty" } else { "emptied" }, HumanCount(emptied))
+            format!(
+                " (which {} {} fields)",
+                if dry_run { "would empty" } else { "emptied" },
+                HumanCount(emptied)
+            )
         }
     };
     let updated = match report.updated {
         0 => String::new(),
         updated => format!("{} updated{emptied}, ", HumanCount(updated)),
     };
-    let dry = if dry_run { "nothing was written; an import would find " } else { "" };
+    let dry = if dry_run {
+        "nothing was written; an import would find "
+    } else {
+        ""
+    };
     let mut text = format!(
         "{name}: {dry}{} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
         HumanCount(report.created),
@@ -54,7 +71,16 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
     );
     let doubts = report.doubts.iter().map(|doubt| ("warning: ", doubt));
     let mut named = 0;
-    for (warning, Mistake { reason, number, more, .. }) in doubts.chain(report.mistakes.iter().map(|bad| ("", bad))) {
+    for (
+        warning,
+        Mistake {
+            reason,
+            number,
+            more,
+            ..
+        },
+    ) in doubts.chain(report.mistakes.iter().map(|bad| ("", bad)))
+    {
         named += if warning.is_empty() { more + 1 } else { 0 };
         let more = match more {
             0 => String::new(),
@@ -64,7 +90,10 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
         text.push_str(&format!("{name}: {warning}line {number}{more}: {reason}\n"));
     }
     if report.bad > named {
-        text.push_str(&format!("{name}: and {} more bad lines\n", HumanCount(report.bad - named)));
+        text.push_str(&format!(
+            "{name}: and {} more bad lines\n",
+            HumanCount(report.bad - named)
+        ));
     }
     text
 }
@@ -78,7 +107,10 @@ pub(super) async fn settle(
     while let Some(left) = left().await? {
         eprintln!("settling: {left}");
     }
-    let (took, changed_per_second) = (began.elapsed().as_secs_f64(), per_second(changed, began.elapsed()));
+    let (took, changed_per_second) = (
+        began.elapsed().as_secs_f64(),
+        per_second(changed, began.elapsed()),
+    );
     let changed = HumanCount(changed);
     say(&format!(
         "settled: {changed} comments are visible under every filter after {took:.1} s ({changed_per_second:.0}/s)\n"

@@ -18,7 +18,12 @@ pub(super) struct Args {
 
 pub(super) fn with_the_quarantine_of_the_stack(command: clap::Command) -> clap::Command {
     command
-        .mut_arg("quarantine", |it| it.env(Resettable::Reset).required(false).default_value("mapping").hide(true))
+        .mut_arg("quarantine", |it| {
+            it.env(Resettable::Reset)
+                .required(false)
+                .default_value("mapping")
+                .hide(true)
+        })
         .mut_arg("s3_url", |it| it.env(Resettable::Reset).hide(true))
 }
 
@@ -29,7 +34,9 @@ pub(super) fn in_one_part(command: clap::Command) -> clap::Command {
 
 pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.place.is_contradictory() {
-        eprintln!("error: --data-dir leaves no room for --table and --dynamodb-url, or their variables");
+        eprintln!(
+            "error: --data-dir leaves no room for --table and --dynamodb-url, or their variables"
+        );
         return Ok(ExitCode::from(exit::USAGE));
     }
     let mut signals = Signals::listen()?;

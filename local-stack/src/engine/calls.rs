@@ -1,12 +1,14 @@
 //! What a call of the engine passes through, from this process or by the port.
 //!
-//! A write begins only while the second connection does not write (`write_lock`). After it, a value changes, for readers of
-//! the stream to wait for. Its answer waits until it is on the disk (`disk_sync`).
+//! A write begins only while the second connection does not write (`write_lock`). After it, a value
+//! changes, for readers of the stream to wait for. Its answer waits until it is on the disk
+//! (`disk_sync`).
 //!
-//! For each `DescribeTable` the engine counts and measures the items of the table and of every index. With three million
-//! items that takes a second or more, and the engine does nothing else meanwhile. DynamoDB itself
-//! updates the counts "approximately every six hours" (API `TableDescription`). So a slow answer is given again, until a
-//! table changes or a hundred times its duration has passed.
+//! For each `DescribeTable` the engine counts and measures the items of the table and of every
+//! index. With three million items that takes a second or more, and the engine does nothing else
+//! meanwhile. DynamoDB itself updates the counts "approximately every six hours" (API
+//! `TableDescription`). So a slow answer is given again, until a table changes or a hundred times
+//! its duration has passed.
 
 use std::{
     collections::HashMap,
@@ -29,7 +31,8 @@ use crate::blocking::blocking_on;
 
 /// Faster descriptions are not kept: their counts are always those of now.
 const KEPT_FROM: Duration = Duration::from_millis(250);
-/// How many times as long as it took a description is given again. So they take a hundredth of the engine's time.
+/// How many times as long as it took a description is given again. So they take a hundredth of the
+/// engine's time.
 const KEPT_TIMES: u32 = 100;
 const KEPT_MAX: Duration = Duration::from_secs(6 * 3600);
 
@@ -49,8 +52,9 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Carries an operation out on the engine's threads. A write that has begun is carried out even if nobody waits for it.
-    /// The caller holds nothing of the engine meanwhile, so that it can stop.
+    /// Carries an operation out on the engine's threads. A write that has begun is carried out even
+    /// if nobody waits for it. The caller holds nothing of the engine meanwhile, so that it can
+    /// stop.
     pub(super) fn call(
         self: Arc<Self>,
         operation: String,
@@ -75,12 +79,14 @@ impl Calls {
         let answer = blocking_on(&self.runtime, write).await;
         // The mappings need not wait for the disk.
         self.writes.send_replace(());
-        // A refused write waits, too: it may be refused because an earlier one, which has no answer yet, was made.
+        // A refused write waits, too: it may be refused because an earlier one, which has no answer
+        // yet, was made.
         self.disk.wait().await;
         answer
     }
 
-    /// Deletes every expired item of every table with a TTL, and returns how many. A panic is an error too.
+    /// Deletes every expired item of every table with a TTL, and returns how many. A panic is an
+    /// error too.
     pub(super) async fn sweep(&self) -> anyhow::Result<usize> {
         let (database, sweeping) = (self.database.clone(), self.write_lock.sweep().await);
         let sweep = move || {
@@ -103,7 +109,8 @@ impl Calls {
         answer
     }
 
-    /// A kept description or a new one. Those who ask meanwhile wait for it, and a change of a table forgets it.
+    /// A kept description or a new one. Those who ask meanwhile wait for it, and a change of a
+    /// table forgets it.
     fn describe(&self, body: &Bytes) -> Answer {
         let mut descriptions = self.descriptions.lock();
         let began = Instant::now();

@@ -4,7 +4,10 @@ use std::{io, sync::Arc};
 
 use aws_smithy_runtime_api::{
     client::{
-        http::{HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector, http_client_fn},
+        http::{
+            HttpConnector, HttpConnectorFuture, SharedHttpClient, SharedHttpConnector,
+            http_client_fn,
+        },
         orchestrator::{HttpRequest, HttpResponse},
         result::ConnectorError,
     },
@@ -16,9 +19,9 @@ use hyper::body::Bytes;
 /// The header that names the operation, such as `DynamoDB_20120810.PutItem`.
 pub(super) const TARGET: &str = "x-amz-target";
 
-/// An HTTP client for clients of DynamoDB and DynamoDB Streams. Each attempt of an operation, such as `Query`, is one call
-/// of `serve` with the JSON of the request, which returns the status and the JSON of the answer. An error is what a lost
-/// connection is elsewhere.
+/// An HTTP client for clients of DynamoDB and DynamoDB Streams. Each attempt of an operation, such
+/// as `Query`, is one call of `serve` with the JSON of the request, which returns the status and
+/// the JSON of the answer. An error is what a lost connection is elsewhere.
 pub fn http_client<Serve, Answered>(serve: Serve) -> SharedHttpClient
 where
     Serve: Fn(String, Bytes) -> Answered + Send + Sync + 'static,
@@ -30,7 +33,9 @@ where
 
 /// The operation that a target names.
 pub(super) fn operation(target: &str) -> &str {
-    target.split_once('.').map_or(target, |(_, operation)| operation)
+    target
+        .split_once('.')
+        .map_or(target, |(_, operation)| operation)
 }
 
 #[derive(derive_more::Debug)]
@@ -47,8 +52,11 @@ where
         let body = Bytes::copy_from_slice(request.body().bytes().unwrap_or_default());
         let serve = Arc::clone(&self.0);
         HttpConnectorFuture::new(async move {
-            let (status, body) = serve(operation, body).await.map_err(|error| ConnectorError::io(error.into()))?;
-            let status = StatusCode::try_from(status).map_err(|error| ConnectorError::other(error.into(), None))?;
+            let (status, body) = serve(operation, body)
+                .await
+                .map_err(|error| ConnectorError::io(error.into()))?;
+            let status = StatusCode::try_from(status)
+                .map_err(|error| ConnectorError::other(error.into(), None))?;
             Ok(HttpResponse::new(status, SdkBody::from(body)))
         })
     }

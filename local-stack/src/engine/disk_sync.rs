@@ -1,12 +1,14 @@
 //! When a write is on the disk.
 //!
-//! The engine commits each item separately, and SQLite would wait for the disk at each commit: 35 times for a comment
-//! with its duplicates (ADR 58). Here it does not wait at commits. Before a write is answered, its call (`calls`) waits
-//! once, together with all other requests that wait then. So an answered write survives a power failure, as it would with
-//! a wait at each commit. SQLite's log has the order of the commits, so what survives is a state that the table had.
+//! The engine commits each item separately, and SQLite would wait for the disk at each commit: 35
+//! times for a comment with its duplicates (ADR 58). Here it does not wait at commits. Before a
+//! write is answered, its call (`calls`) waits once, together with all other requests that wait
+//! then. So an answered write survives a power failure, as it would with a wait at each commit.
+//! SQLite's log has the order of the commits, so what survives is a state that the table had.
 //!
-//! If the disk does not confirm a write, the process ends. Linux reports such a failure once, and does not say what the
-//! log lacks. The next start brings everything that is left to the disk (`stream_table::prepare`).
+//! If the disk does not confirm a write, the process ends. Linux reports such a failure once, and
+//! does not say what the log lacks. The next start brings everything that is left to the disk
+//! (`stream_table::prepare`).
 //!
 //! Sources: <https://sqlite.org/pragma.html#pragma_synchronous>, <https://sqlite.org/wal.html>.
 
@@ -29,7 +31,8 @@ use crate::blocking::blocking;
 /// Waits until the commits of a data file are on the disk.
 #[derive(Debug)]
 pub(super) struct DiskSync {
-    /// SQLite's write-ahead log. When SQLite moves commits from it into the data file, it waits for the disk itself.
+    /// SQLite's write-ahead log. When SQLite moves commits from it into the data file, it waits for
+    /// the disk itself.
     path: PathBuf,
     /// Number of calls so far.
     calls: AtomicU64,
@@ -40,8 +43,9 @@ pub(super) struct DiskSync {
 struct State {
     /// Number of calls whose commits are on the disk.
     done: u64,
-    /// The log, once it was needed. It stays the same file until the engine has closed the database. Linux reports a failed
-    /// write to the files that were open then, so a file that is opened later would not know of it.
+    /// The log, once it was needed. It stays the same file until the engine has closed the
+    /// database. Linux reports a failed write to the files that were open then, so a file that is
+    /// opened later would not know of it.
     log: Option<File>,
 }
 
@@ -56,15 +60,24 @@ impl State {
 }
 
 impl DiskSync {
-    /// For a data file that only this engine writes. From then on the engine does not wait for the disk at commits.
-    pub(super) fn instead_of_each_commit(database: &Database, data_file: &Path) -> dynoxide::Result<Self> {
-        // The engine's own way to `PRAGMA synchronous = NORMAL`. The other settings in it are defaults.
+    /// For a data file that only this engine writes. From then on the engine does not wait for the
+    /// disk at commits.
+    pub(super) fn instead_of_each_commit(
+        database: &Database,
+        data_file: &Path,
+    ) -> dynoxide::Result<Self> {
+        // The engine's own way to `PRAGMA synchronous = NORMAL`. The other settings in it are
+        // defaults.
         database.disable_bulk_loading()?;
-        Ok(Self { path: beside(data_file, "-wal").into(), calls: AtomicU64::new(0), state: Arc::default() })
+        Ok(Self {
+            path: beside(data_file, "-wal").into(),
+            calls: AtomicU64::new(0),
+            state: Arc::default(),
+        })
     }
 
-    /// Waits until everything committed before this call is on the disk. One wait serves all calls made before it begins.
-    /// If the disk does not confirm it, this ends the process.
+    /// Waits until everything committed before this call is on the disk. One wait serves all calls
+    /// made before it begins. If the disk does not confirm it, this ends the process.
     pub(super) async fn wait(&self) {
         let this = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         let mut state = self.state.clone().lock_owned().await;
@@ -87,8 +100,8 @@ impl DiskSync {
     }
 }
 
-/// Ends the process. The database stays open: closing it would move commits into the data file that the log may lack on
-/// the disk.
+/// Ends the process. The database stays open: closing it would move commits into the data file that
+/// the log may lack on the disk.
 fn end_process(log: &Path, error: &io::Error) -> ! {
     let log = log.display();
     eprintln!(

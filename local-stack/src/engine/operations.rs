@@ -5,7 +5,16 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Error;
 
 /// The operations that write nothing begin with one of these words.
-const READS: [&str; 8] = ["BatchGet", "Describe", "Get", "List", "Query", "Scan", "Search", "TransactGet"];
+const READS: [&str; 8] = [
+    "BatchGet",
+    "Describe",
+    "Get",
+    "List",
+    "Query",
+    "Scan",
+    "Search",
+    "TransactGet",
+];
 
 /// Whether an operation may write something. One that is not known may.
 pub(super) fn may_write(operation: &str) -> bool {
@@ -17,7 +26,8 @@ pub(super) fn changes_tables(operation: &str) -> bool {
     matches!(operation, "CreateTable" | "DeleteTable" | "UpdateTable")
 }
 
-/// The status and the body of the answer to an operation, such as `Query`, with DynamoDB's JSON as its body. It blocks.
+/// The status and the body of the answer to an operation, such as `Query`, with DynamoDB's JSON as
+/// its body. It blocks.
 pub fn answer(database: &Database, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
     match dispatch(database, operation, body) {
         Ok(body) => (200, body),
@@ -64,15 +74,22 @@ fn call<Request: DeserializeOwned, Answer: Serialize>(
     operation: impl FnOnce(Request) -> dynoxide::Result<Answer>,
 ) -> dynoxide::Result<Vec<u8>> {
     let request = serde_json::from_slice(body).map_err(|error| malformed(&error))?;
-    serde_json::to_vec(&operation(request)?).map_err(|error| DynoxideError::InternalServerError(error.to_string()))
+    serde_json::to_vec(&operation(request)?)
+        .map_err(|error| DynoxideError::InternalServerError(error.to_string()))
 }
 
-/// The engine's types begin the message of a value that DynamoDB refuses with a word such as `VALIDATION:`.
+/// The engine's types begin the message of a value that DynamoDB refuses with a word such as
+/// `VALIDATION:`.
 fn malformed(error: &Error) -> DynoxideError {
     let text = error.to_string();
-    let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    let is_word = |word: &str| {
+        word.bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+    };
     match text.split_once(':').filter(|(word, _)| is_word(word)) {
-        Some((word, reason)) if word.starts_with("VALIDATION") => DynoxideError::ValidationException(reason.to_owned()),
+        Some((word, reason)) if word.starts_with("VALIDATION") => {
+            DynoxideError::ValidationException(reason.to_owned())
+        }
         Some((_, reason)) => DynoxideError::SerializationException(reason.to_owned()),
         None if text.starts_with("missing field") => DynoxideError::ValidationException(text),
         None => DynoxideError::SerializationException(text),
@@ -92,10 +109,25 @@ mod tests {
 
     #[test]
     fn an_operation_that_is_not_known_to_read_may_write() {
-        for writing in ["BatchExecuteStatement", "DeleteItem", "PutItem", "TransactWriteItems", "CreateTable", "New"] {
+        for writing in [
+            "BatchExecuteStatement",
+            "DeleteItem",
+            "PutItem",
+            "TransactWriteItems",
+            "CreateTable",
+            "New",
+        ] {
             assert!(may_write(writing), "{writing}");
         }
-        for reading in ["GetItem", "BatchGetItem", "Query", "Scan", "TransactGetItems", "DescribeTable", "GetRecords"] {
+        for reading in [
+            "GetItem",
+            "BatchGetItem",
+            "Query",
+            "Scan",
+            "TransactGetItems",
+            "DescribeTable",
+            "GetRecords",
+        ] {
             assert!(!may_write(reading), "{reading}");
         }
     }
@@ -105,18 +137,49 @@ mod tests {
         let database = Database::memory().unwrap();
         let put = |value: Value| json!({ "TableName": "none", "Item": { "pk": value } });
         for (operation, body, status, kind) in [
-            ("PutItem", put(json!({ "S": "one" })), 400, "ResourceNotFoundException"),
-            ("PutItem", put(json!({ "N": "one" })), 400, "ValidationException"),
-            ("PutItem", json!({ "TableName": 5 }), 400, "SerializationException"),
+            (
+                "PutItem",
+                put(json!({ "S": "one" })),
+                400,
+                "ResourceNotFoundException",
+            ),
+            (
+                "PutItem",
+                put(json!({ "N": "one" })),
+                400,
+                "ValidationException",
+            ),
+            (
+                "PutItem",
+                json!({ "TableName": 5 }),
+                400,
+                "SerializationException",
+            ),
             ("PutItem", json!({}), 400, "ValidationException"),
             ("New", json!({}), 501, "UnsupportedOperation"),
         ] {
             let (answered, error) = answer_to(&database, operation, &body);
-            let message = error.get("message").or(error.get("Message")).and_then(Value::as_str).unwrap();
-            assert!(error["__type"].as_str().unwrap().ends_with(&format!("#{kind}")), "{operation} {body}: {error}");
-            assert!(answered == status && !message.contains("VALIDATION"), "{operation} {body}: {error}");
+            let message = error
+                .get("message")
+                .or(error.get("Message"))
+                .and_then(Value::as_str)
+                .unwrap();
+            assert!(
+                error["__type"]
+                    .as_str()
+                    .unwrap()
+                    .ends_with(&format!("#{kind}")),
+                "{operation} {body}: {error}"
+            );
+            assert!(
+                answered == status && !message.contains("VALIDATION"),
+                "{operation} {body}: {error}"
+            );
         }
         assert_eq!(answer(&database, "ListTables", b"").0, 400);
-        assert_eq!(answer_to(&database, "ListTables", &json!({})), (200, json!({ "TableNames": [] })));
+        assert_eq!(
+            answer_to(&database, "ListTables", &json!({})),
+            (200, json!({ "TableNames": [] }))
+        );
     }
 }

@@ -1,13 +1,13 @@
 //! The engine's port, for AWS clients of other processes. It keeps web pages out.
 //!
-//! The engine verifies no signature, so any page in a browser on this machine could read and write the table. The port
-//! refuses every request that a page can send:
+//! The engine verifies no signature, so any page in a browser on this machine could read and write
+//! the table. The port refuses every request that a page can send:
 //!
-//! - A request with an `Origin` header. Browsers send it with every preflight and every POST, and without a preflight a
-//!   page cannot name an operation.
-//! - A request whose `Host` is a name other than `localhost`. With DNS rebinding, a page's name resolves to this
-//!   machine, and its browser treats the engine as the page's origin. But the page cannot change `Host`, and addresses
-//!   cannot be rebound.
+//! - A request with an `Origin` header. Browsers send it with every preflight and every POST, and
+//!   without a preflight a page cannot name an operation.
+//! - A request whose `Host` is a name other than `localhost`. With DNS rebinding, a page's name
+//!   resolves to this machine, and its browser treats the engine as the page's origin. But the page
+//!   cannot change `Host`, and addresses cannot be rebound.
 //!
 //! SDKs and command lines send neither.
 
@@ -34,14 +34,15 @@ use super::{
     client::{TARGET, operation},
 };
 
-/// Pause after a connection that could not be accepted, for example because the process has too many open files.
+/// Pause after a connection that could not be accepted, for example because the process has too
+/// many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Longer requests are refused. DynamoDB takes up to 16 MB.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 
-/// Serves until `stopped` completes. Then it accepts no more connections, and returns when the requests under way have
-/// been answered.
+/// Serves until `stopped` completes. Then it accepts no more connections, and returns when the
+/// requests under way have been answered.
 pub(super) async fn serve(
     listener: TcpListener,
     calls: Arc<Calls>,
@@ -71,8 +72,10 @@ pub(super) async fn serve(
 async fn serve_connection(stream: TcpStream, calls: Arc<Calls>, stopped: impl Future<Output = ()>) {
     // If the connection is lost already, that shows below.
     stream.set_nodelay(true).ok();
-    let service = service_fn(|request| answer(request, Arc::clone(&calls)).map(Ok::<_, Infallible>));
-    let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let service =
+        service_fn(|request| answer(request, Arc::clone(&calls)).map(Ok::<_, Infallible>));
+    let connection =
+        hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
@@ -90,25 +93,49 @@ async fn answer(request: Request<Incoming>, calls: Arc<Calls>) -> Response<Full<
     if let Some(reason) = refusal(request.headers()) {
         return error_response(StatusCode::FORBIDDEN, "AccessDeniedException", reason);
     }
-    let target = request.headers().get(TARGET).and_then(|target| target.to_str().ok());
+    let target = request
+        .headers()
+        .get(TARGET)
+        .and_then(|target| target.to_str().ok());
     let Some(operation) = target.map(|target| operation(target).to_owned()) else {
         let message = "The header X-Amz-Target must name an operation.";
-        return error_response(StatusCode::BAD_REQUEST, "UnknownOperationException", message);
+        return error_response(
+            StatusCode::BAD_REQUEST,
+            "UnknownOperationException",
+            message,
+        );
     };
-    let body = match Limited::new(request.into_body(), REQUEST_BYTES_MAX).collect().await {
+    let body = match Limited::new(request.into_body(), REQUEST_BYTES_MAX)
+        .collect()
+        .await
+    {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
             let message = "A request to this engine has at most 16 MiB.";
-            return error_response(StatusCode::PAYLOAD_TOO_LARGE, "SerializationException", message);
+            return error_response(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "SerializationException",
+                message,
+            );
         }
         // The client has gone.
-        Err(error) => return error_response(StatusCode::BAD_REQUEST, "SerializationException", &error.to_string()),
+        Err(error) => {
+            return error_response(
+                StatusCode::BAD_REQUEST,
+                "SerializationException",
+                &error.to_string(),
+            );
+        }
     };
     match calls.call(operation, body).await {
         Ok((status, body)) => response(StatusCode::from_u16(status).unwrap_or_default(), body),
         Err(error) => {
             tracing::error!(%error, "the engine did not answer a request");
-            error_response(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", "The engine did not answer.")
+            error_response(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "InternalServerError",
+                "The engine did not answer.",
+            )
         }
     }
 }
@@ -127,9 +154,14 @@ fn refusal(headers: &HeaderMap) -> Option<&'static str> {
 
 /// Whether a `Host` is `localhost` or an address, with any port: ports may be forwarded.
 fn is_expected(host: &HeaderValue) -> bool {
-    let Ok(authority) = Authority::try_from(host.as_bytes()) else { return false };
+    let Ok(authority) = Authority::try_from(host.as_bytes()) else {
+        return false;
+    };
     let name = authority.host();
-    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    let address = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
     name.eq_ignore_ascii_case("localhost") || address.parse::<std::net::IpAddr>().is_ok()
 }
 
@@ -142,7 +174,10 @@ fn error_response(status: StatusCode, kind: &str, message: &str) -> Response<Ful
 fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(body.into()));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/x-amz-json-1.0"),
+    );
     response
 }
 
@@ -153,7 +188,15 @@ mod tests {
     #[test]
     fn a_host_is_expected_when_it_cannot_be_rebound() {
         let expected = |host: &str| is_expected(&HeaderValue::from_str(host).unwrap());
-        for host in ["127.0.0.1", "127.0.0.1:8000", "localhost:9", "LocalHost", "[::1]:8000", "[::1]", "192.0.2.7:80"] {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8000",
+            "localhost:9",
+            "LocalHost",
+            "[::1]:8000",
+            "[::1]",
+            "192.0.2.7:80",
+        ] {
             assert!(expected(host), "{host}");
         }
         for host in [

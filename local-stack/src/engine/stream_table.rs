@@ -1,13 +1,15 @@
 //! The engine's table of stream records, accessed by a second connection beside the engine's.
 //!
-//! The engine (`dynoxide`) keeps the stream records of all tables in one SQLite table without any index, and searches
-//! for the greatest sequence number on every write. This module adds indexes that make this cheap. The version of the
-//! engine is pinned, so a test checks that its queries use them (`the_indexes_serve_the_engines_own_queries`). Later this
-//! module deletes old records, and gives their pages back to the file system.
+//! The engine (`dynoxide`) keeps the stream records of all tables in one SQLite table without any
+//! index, and searches for the greatest sequence number on every write. This module adds indexes
+//! that make this cheap. The version of the engine is pinned, so a test checks that its queries use
+//! them (`the_indexes_serve_the_engines_own_queries`). Later this module deletes old records, and
+//! gives their pages back to the file system.
 //!
-//! Without the last, the data file would keep the size it had with the largest backlog: in an import, duplicates are written
-//! faster than their records are read. SQLite can give pages back by parts only in a file that was created for it, so
-//! this module creates the file before the engine does.
+//! Without the last, the data file would keep the size it had with the largest backlog: in an
+//! import, duplicates are written faster than their records are read. SQLite can give pages back by
+//! parts only in a file that was created for it, so this module creates the file before the engine
+//! does.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,8 +18,8 @@ use anyhow::{Context, anyhow, bail};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
-/// Number of records deleted under one hold of the file's write lock. The engine writes about as many in one large
-/// batch, so a trim delays a writer no longer than another writer would.
+/// Number of records deleted under one hold of the file's write lock. The engine writes about as
+/// many in one large batch, so a trim delays a writer no longer than another writer would.
 pub(super) const TRIM_CHUNK_RECORDS: u64 = 500;
 
 /// Number of free pages given back under one hold of the file's write lock.
@@ -26,14 +28,16 @@ const RELEASE_CHUNK_PAGES: u32 = 500;
 /// Free pages that stay in the file, 4 MiB: the next records need them.
 const FREE_PAGES_KEPT: u32 = 1_024;
 
-/// How long to wait for the engine's writes. Its longest transaction, which fills a new index of a large table, takes
-/// seconds.
+/// How long to wait for the engine's writes. Its longest transaction, which fills a new index of a
+/// large table, takes seconds.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The engine adds this to a stored number when it shows it. So its numbers have 21 digits, like DynamoDB's.
+/// The engine adds this to a stored number when it shows it. So its numbers have 21 digits, like
+/// DynamoDB's.
 const SEQUENCE_NUMBER_OFFSET: u128 = 100_000_000_000_000_000_000;
 
-/// SQLite's name for a file whose free pages are given back by parts, as `PRAGMA auto_vacuum` reads it.
+/// SQLite's name for a file whose free pages are given back by parts, as `PRAGMA auto_vacuum` reads
+/// it.
 const INCREMENTAL: u32 = 2;
 
 /// Creates the indexes of the engine's stream records.
@@ -44,8 +48,7 @@ pub const STREAM_INDEXES: &str = "
         ON _stream_records (table_name, shard_id, CAST(sequence_number AS INTEGER));";
 
 /// The stored sequence number of a table's newest record; 0 without one.
-pub(super) const NEWEST: &str =
-    "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) FROM _stream_records WHERE table_name = ?1";
+pub(super) const NEWEST: &str = "SELECT COALESCE(MAX(CAST(sequence_number AS INTEGER)), 0) FROM _stream_records WHERE table_name = ?1";
 
 /// The second connection to the data file.
 pub(super) struct StreamTable {
@@ -57,13 +60,16 @@ impl StreamTable {
     pub(super) fn open(data_file: &Path) -> rusqlite::Result<StreamTable> {
         let connection = connect(data_file)?;
         connection.execute_batch(STREAM_INDEXES)?;
-        Ok(StreamTable { connection: Mutex::new(connection) })
+        Ok(StreamTable {
+            connection: Mutex::new(connection),
+        })
     }
 
-    /// Deletes the oldest records of a table up to a stored sequence number, at most [`TRIM_CHUNK_RECORDS`]. Never
-    /// deletes the newest record, because the engine continues counting from it. Without that record, it could give
-    /// numbers out again after the clock was set back. Returns the number of deleted records; fewer than a chunk means
-    /// that the trim is complete.
+    /// Deletes the oldest records of a table up to a stored sequence number, at most
+    /// [`TRIM_CHUNK_RECORDS`]. Never deletes the newest record, because the engine continues
+    /// counting from it. Without that record, it could give numbers out again after the clock was
+    /// set back. Returns the number of deleted records; fewer than a chunk means that the trim is
+    /// complete.
     pub(super) fn trim_chunk(&self, table_name: &str, up_to: i64) -> rusqlite::Result<u64> {
         let deleted = self
             .connection
@@ -82,11 +88,13 @@ impl StreamTable {
         Ok(u64::try_from(deleted).unwrap_or(u64::MAX))
     }
 
-    /// Gives some free pages back. Returns whether more are left to give back, and otherwise shortens the write-ahead log
-    /// too. Does nothing while few pages are free, and in a file that was not made by [`prepare`].
+    /// Gives some free pages back. Returns whether more are left to give back, and otherwise
+    /// shortens the write-ahead log too. Does nothing while few pages are free, and in a file that
+    /// was not made by [`prepare`].
     pub(super) fn release_chunk(&self) -> rusqlite::Result<bool> {
         let connection = self.connection.lock();
-        let free_pages = || connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0));
+        let free_pages =
+            || connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0));
         let mode: u32 = connection.query_one("PRAGMA auto_vacuum", [], |row| row.get(0))?;
         let surplus = free_pages()?.saturating_sub(FREE_PAGES_KEPT);
         if mode != INCREMENTAL || surplus == 0 {
@@ -100,8 +108,8 @@ impl StreamTable {
         if free_pages()? > FREE_PAGES_KEPT {
             return Ok(true);
         }
-        // The file gets shorter when the log is written back. While another program reads the file, that would wait with
-        // the lock that writers need. Such a log is emptied another time.
+        // The file gets shorter when the log is written back. While another program reads the file,
+        // that would wait with the lock that writers need. Such a log is emptied another time.
         connection.busy_timeout(Duration::ZERO)?;
         let emptied = connection.query_one("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -111,15 +119,18 @@ impl StreamTable {
 
     /// The stored sequence number of a table's newest record; 0 without one.
     pub(super) fn newest(&self, table_name: &str) -> rusqlite::Result<i64> {
-        self.connection.lock().query_one(NEWEST, params![table_name], |row| row.get(0))
+        self.connection
+            .lock()
+            .query_one(NEWEST, params![table_name], |row| row.get(0))
     }
 
     /// Number of records of a table after a stored sequence number.
     pub(super) fn count_after(&self, table_name: &str, after: i64) -> rusqlite::Result<u64> {
-        let count =
-            "SELECT COUNT(*) FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) > ?2";
+        let count = "SELECT COUNT(*) FROM _stream_records WHERE table_name = ?1 AND CAST(sequence_number AS INTEGER) > ?2";
         let connection = self.connection.lock();
-        connection.prepare_cached(count)?.query_one(params![table_name, after], |row| row.get(0))
+        connection
+            .prepare_cached(count)?
+            .query_one(params![table_name, after], |row| row.get(0))
     }
 }
 
@@ -127,9 +138,9 @@ impl StreamTable {
 ///
 /// - It creates a missing file, whose free pages can be given back by parts.
 /// - It refuses a file that is not the engine's.
-/// - It moves everything that the last engine left in the write-ahead log into the file, and waits for the disk. After a
-///   failed write, the system may still show commits of the log that the disk lacks. Later commits would follow them in the
-///   log, and a power failure would take them all.
+/// - It moves everything that the last engine left in the write-ahead log into the file, and waits
+///   for the disk. After a failed write, the system may still show commits of the log that the disk
+///   lacks. Later commits would follow them in the log, and a power failure would take them all.
 pub(super) fn prepare(data_file: &Path) -> anyhow::Result<()> {
     let file = data_file.display();
     let foreign = || anyhow!("{file} is not a data file of this engine; it was left untouched");
@@ -144,13 +155,19 @@ pub(super) fn prepare(data_file: &Path) -> anyhow::Result<()> {
         create(data_file).map_err(failed)?;
     }
     let connection = connect(data_file).map_err(failed)?;
-    let is_empty_or_the_engines = "SELECT COUNT(*) = 0 OR COUNT(*) FILTER (WHERE name = '_stream_records') > 0
+    let is_empty_or_the_engines =
+        "SELECT COUNT(*) = 0 OR COUNT(*) FILTER (WHERE name = '_stream_records') > 0
                                    FROM sqlite_master WHERE type = 'table'";
-    if !connection.query_one(is_empty_or_the_engines, [], |row| row.get(0)).map_err(failed)? {
+    if !connection
+        .query_one(is_empty_or_the_engines, [], |row| row.get(0))
+        .map_err(failed)?
+    {
         return Err(foreign());
     }
     let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-    let is_busy: bool = connection.query_one(checkpoint, [], |row| row.get("busy")).map_err(failed)?;
+    let is_busy: bool = connection
+        .query_one(checkpoint, [], |row| row.get("busy"))
+        .map_err(failed)?;
     if is_busy {
         bail!("cannot open {file}: another program reads it; end that first");
     }
@@ -175,8 +192,8 @@ pub(crate) fn parse_sequence_number(shown: &str) -> anyhow::Result<i64> {
 }
 
 fn connect(data_file: &Path) -> rusqlite::Result<Connection> {
-    // Never creates the file. It cannot be read-only either, because reading after a crash must first recover the
-    // write-ahead log.
+    // Never creates the file. It cannot be read-only either, because reading after a crash must
+    // first recover the write-ahead log.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(data_file, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;

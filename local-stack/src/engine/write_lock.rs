@@ -1,9 +1,9 @@
 //! Keeps two connections from writing to a data file at the same instant.
 //!
-//! SQLite before 3.51.3 can corrupt a file in write-ahead mode when two connections write or checkpoint at the same
-//! instant (<https://sqlite.org/wal.html#walresetbug>). The engine links an older SQLite. Its own connection serves
-//! requests and sweeps, one after another. The stack's second connection (`stream_table`) trims, frees pages and
-//! checkpoints.
+//! SQLite before 3.51.3 can corrupt a file in write-ahead mode when two connections write or
+//! checkpoint at the same instant (<https://sqlite.org/wal.html#walresetbug>). The engine links an
+//! older SQLite. Its own connection serves requests and sweeps, one after another. The stack's
+//! second connection (`stream_table`) trims, frees pages and checkpoints.
 //!
 //! | who | meanwhile waits |
 //! | --- | --- |
@@ -11,8 +11,9 @@
 //! | a sweep for expired items, which lets requests through between its pages | the second connection |
 //! | the second connection | requests that may write, and sweeps |
 //!
-//! The locked value is the lock file. So another process cannot open the data file for writing while a sweep or the
-//! second connection is at work, even if the engine has stopped waiting for it.
+//! The locked value is the lock file. So another process cannot open the data file for writing
+//! while a sweep or the second connection is at work, even if the engine has stopped waiting for
+//! it.
 
 use std::sync::Arc;
 
@@ -23,13 +24,17 @@ use crate::file_lock::FileLock;
 #[derive(Debug, Clone)]
 pub(super) struct WriteLock {
     file: Arc<RwLock<FileLock>>,
-    /// Held by what takes long. Waiting for it does not hold up requests, as a waiting writer of `file` would.
+    /// Held by what takes long. Waiting for it does not hold up requests, as a waiting writer of
+    /// `file` would.
     upkeep: Arc<Mutex<()>>,
 }
 
 impl WriteLock {
     pub(super) fn new(file: FileLock) -> Self {
-        Self { file: Arc::new(RwLock::new(file)), upkeep: Arc::default() }
+        Self {
+            file: Arc::new(RwLock::new(file)),
+            upkeep: Arc::default(),
+        }
     }
 
     pub(super) async fn request(&self) -> OwnedRwLockReadGuard<FileLock> {
@@ -38,7 +43,10 @@ impl WriteLock {
 
     /// While the value lives, a sweep is under way.
     pub(super) async fn sweep(&self) -> impl Send + 'static {
-        (Arc::clone(&self.upkeep).lock_owned().await, Arc::clone(&self.file))
+        (
+            Arc::clone(&self.upkeep).lock_owned().await,
+            Arc::clone(&self.file),
+        )
     }
 
     /// While the value lives, only the second connection may write.
@@ -72,10 +80,18 @@ mod tests {
         let waiting = lock.second_connection();
         tokio::pin!(waiting);
         assert!(waiting.as_mut().now_or_never().is_none());
-        assert_eq!(may_begin(), [true, false, false], "during a sweep, while the second connection waits");
+        assert_eq!(
+            may_begin(),
+            [true, false, false],
+            "during a sweep, while the second connection waits"
+        );
         drop(sweep);
         let second = waiting.await;
-        assert_eq!(may_begin(), [false, false, false], "while the second connection writes");
+        assert_eq!(
+            may_begin(),
+            [false, false, false],
+            "while the second connection writes"
+        );
         drop(second);
         assert_eq!(may_begin(), [true, true, true]);
     }

@@ -1,22 +1,24 @@
 //! An event source mapping: polls the stream and calls a handler the way the Lambda service does.
 //!
 //! - Only records of primary items reach the handler, as by the filter in the deployment template.
-//! - Records of one item stay in order. The records of a poll are spread over `parallelization_factor` workers by
-//!   partition and sort key, and a worker invokes the handler with one batch after the other. Records of different
-//!   items come in any order, as from the service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda
-//!   still ensures in-order processing at the item (partition and sort key) level").
-//! - `stream` reads the stream. `shards` selects the shards to read: each is read separately, after its parent was read to
-//!   the end. `pace` decides how long the mapping waits after a poll.
+//! - Records of one item stay in order. The records of a poll are spread over
+//!   `parallelization_factor` workers by partition and sort key, and a worker invokes the handler
+//!   with one batch after the other. Records of different items come in any order, as from the
+//!   service (AWS Lambda, "Polling and batching streams" of DynamoDB: "Lambda still ensures
+//!   in-order processing at the item (partition and sort key) level").
+//! - `stream` reads the stream. `shards` selects the shards to read: each is read separately, after
+//!   its parent was read to the end. `pace` decides how long the mapping waits after a poll.
 //! - `records` converts stream records to the form that the handlers get.
-//! - `plan` decides what happens to a batch that failed: from where it is retried, when it is split, and when it goes
-//!   to quarantine.
+//! - `plan` decides what happens to a batch that failed: from where it is retried, when it is
+//!   split, and when it goes to quarantine.
 //!
-//! Two settings are not imitated. The batching window only makes people wait on their own machine. The maximum age of a
-//! record would put records into quarantine after a machine slept: here the number of tries is the only limit.
+//! Two settings are not imitated. The batching window only makes people wait on their own machine.
+//! The maximum age of a record would put records into quarantine after a machine slept: here the
+//! number of tries is the only limit.
 //!
-//! **Invariant:** a record needs no further delivery only when it was processed or is in quarantine. The position in a
-//! shard advances only then, for every record of a poll. It is not stored: after a restart, all records that were not
-//! trimmed are delivered again.
+//! **Invariant:** a record needs no further delivery only when it was processed or is in
+//! quarantine. The position in a shard advances only then, for every record of a poll. It is not
+//! stored: after a restart, all records that were not trimmed are delivered again.
 
 mod pace;
 mod plan;
@@ -52,15 +54,19 @@ use shards::Shards;
 use stream::{GET_RECORDS_LIMIT, Stream};
 pub use stream::{StreamError, streams_client};
 
-/// A function that processes a batch. It also gets the time until which the invocation may start calls.
-pub type Handler = Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
+/// A function that processes a batch. It also gets the time until which the invocation may start
+/// calls.
+pub type Handler =
+    Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
 
-/// Pause after a call of the stream that failed, and between two looks at a stream that has no shard yet.
+/// Pause after a call of the stream that failed, and between two looks at a stream that has no
+/// shard yet.
 const ERROR_PAUSE: Duration = Duration::from_millis(250);
-/// Interval between two looks for new shards. After the end of a shard the mapping looks at once; otherwise new shards
-/// are rare.
+/// Interval between two looks for new shards. After the end of a shard the mapping looks at once;
+/// otherwise new shards are rare.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
-/// Pause before the first retry of a batch; doubled for each further one, up to [`RETRY_PAUSE_MAX`].
+/// Pause before the first retry of a batch; doubled for each further one, up to
+/// [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause between two tries of a batch.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -71,8 +77,8 @@ const INVOCATION_RESERVE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Default)]
 pub struct MappingState {
-    /// The last record that needs no further delivery, in the shard that was read last. In a stream with one shard,
-    /// such as the embedded engine's, everything up to it is done.
+    /// The last record that needs no further delivery, in the shard that was read last. In a stream
+    /// with one shard, such as the embedded engine's, everything up to it is done.
     pub processed: Option<String>,
     /// Every record that was written before this instant is done.
     pub caught_up_at: Option<Instant>,
@@ -92,10 +98,10 @@ pub struct EventSourceMapping {
 }
 
 impl EventSourceMapping {
-    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. With a value that changes after
-    /// each write (`writes`) it polls then, and while there is more. Otherwise it polls four times a second, as the service
-    /// does, unless there is more than one poll takes. On long streams, polls alone keep DynamoDB Local busy
-    /// (docs/engines.md).
+    /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. With a
+    /// value that changes after each write (`writes`) it polls then, and while there is more.
+    /// Otherwise it polls four times a second, as the service does, unless there is more than one
+    /// poll takes. On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
     pub fn new(
         function: &'static str,
         settings: MappingSettings,
@@ -105,9 +111,20 @@ impl EventSourceMapping {
         quarantine: Quarantine,
         writes: Option<watch::Receiver<()>>,
     ) -> Self {
-        let stream = Stream { client, arn: stream_arn };
+        let stream = Stream {
+            client,
+            arn: stream_arn,
+        };
         let pace = writes.map_or(Pace::Service, Pace::Woken);
-        Self { function, settings, stream, handler, quarantine, pace, state: watch::Sender::default() }
+        Self {
+            function,
+            settings,
+            stream,
+            handler,
+            quarantine,
+            pace,
+            state: watch::Sender::default(),
+        }
     }
 
     pub fn state(&self) -> watch::Receiver<MappingState> {
@@ -123,9 +140,17 @@ impl EventSourceMapping {
             let pause = match self.stream.describe().await {
                 Ok(described) => {
                     let ready = shards.lock().describe(described, began);
-                    readers.extend(ready.into_iter().map(|shard_id| self.read_shard(shard_id, &shards)));
+                    readers.extend(
+                        ready
+                            .into_iter()
+                            .map(|shard_id| self.read_shard(shard_id, &shards)),
+                    );
                     self.publish(&shards);
-                    if shards.lock().is_empty() { ERROR_PAUSE } else { DESCRIBE_EVERY }
+                    if shards.lock().is_empty() {
+                        ERROR_PAUSE
+                    } else {
+                        DESCRIBE_EVERY
+                    }
                 }
                 Err(error) => {
                     tracing::warn!(function = self.function, %error, "looking for shards again");
@@ -159,7 +184,8 @@ impl EventSourceMapping {
                     if count == 0 {
                         self.publish(shards);
                     }
-                    pace.wait(count > 0, count >= usize::from(GET_RECORDS_LIMIT)).await;
+                    pace.wait(count > 0, count >= usize::from(GET_RECORDS_LIMIT))
+                        .await;
                 }
                 Err(error) => {
                     tracing::warn!(function = self.function, shard = shard_id, %error, "going on with what the stream has");
@@ -177,7 +203,8 @@ impl EventSourceMapping {
     /// Publishes up to when everything in all shards is done.
     fn publish(&self, shards: &Mutex<Shards>) {
         if let Some(caught_up_at) = shards.lock().caught_up_at() {
-            self.state.send_modify(|state| state.caught_up_at = Some(caught_up_at));
+            self.state
+                .send_modify(|state| state.caught_up_at = Some(caught_up_at));
         }
     }
 
@@ -188,10 +215,16 @@ impl EventSourceMapping {
         iterator: &mut Option<String>,
         processed: &mut Option<String>,
     ) -> Result<usize, StreamError> {
-        let (records, next) = self.stream.poll(shard_id, iterator.take(), processed.as_deref()).await?;
+        let (records, next) = self
+            .stream
+            .poll(shard_id, iterator.take(), processed.as_deref())
+            .await?;
         let count = records.len();
         if let Some(last) = records.last() {
-            let last = last.dynamodb.as_ref().and_then(|last| last.sequence_number.clone());
+            let last = last
+                .dynamodb
+                .as_ref()
+                .and_then(|last| last.sequence_number.clone());
             let mut accepted = Vec::new();
             for record in records {
                 let record = to_lambda_record(record, &self.stream.arn)?;
@@ -200,7 +233,8 @@ impl EventSourceMapping {
                 }
             }
             self.deliver_all(accepted).await;
-            self.state.send_modify(|state| state.processed.clone_from(&last));
+            self.state
+                .send_modify(|state| state.processed.clone_from(&last));
             *processed = last;
         }
         *iterator = next;
@@ -212,7 +246,10 @@ impl EventSourceMapping {
         let count = u64::try_from(records.len()).unwrap_or(u64::MAX);
         let mut by_worker: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
         for record in records {
-            by_worker.entry(worker_of(&record, self.settings.parallelization_factor)).or_default().push(record);
+            by_worker
+                .entry(worker_of(&record, self.settings.parallelization_factor))
+                .or_default()
+                .push(record);
         }
         futures::iter(by_worker.into_values())
             .for_each_concurrent(None, |records| self.deliver_in_order(records))
@@ -223,15 +260,23 @@ impl EventSourceMapping {
     async fn deliver_in_order(&self, records: Vec<Record>) {
         let batch_size = self.settings.batch_size.max(1);
         // The next attempt is the last of the list.
-        let mut attempts: Vec<Attempt> =
-            records.chunks(batch_size).rev().map(|batch| Attempt { records: batch.to_vec(), failures: 0 }).collect();
+        let mut attempts: Vec<Attempt> = records
+            .chunks(batch_size)
+            .rev()
+            .map(|batch| Attempt {
+                records: batch.to_vec(),
+                failures: 0,
+            })
+            .collect();
         while let Some(attempt) = attempts.pop() {
             if attempt.failures > 0 {
                 let doublings = attempt.failures.saturating_sub(1).min(10);
                 tokio::time::sleep((RETRY_PAUSE * 2_u32.pow(doublings)).min(RETRY_PAUSE_MAX)).await;
             }
             let answer = self.invoke(&attempt.records).await;
-            let Some(failed_from) = first_failed(&attempt.records, answer.as_ref()) else { continue };
+            let Some(failed_from) = first_failed(&attempt.records, answer.as_ref()) else {
+                continue;
+            };
             match next(attempt, failed_from, &self.settings) {
                 Next::Again(again) => attempts.extend(again.into_iter().rev()),
                 Next::GiveUp(attempt) => self.give_up(attempt).await,
@@ -245,15 +290,20 @@ impl EventSourceMapping {
             .inspect_err(|error| tracing::error!(function = self.function, %error, "the runtime cannot read the event"))
             .ok()?;
         let deadline = Instant::now() + INVOCATION_TIMEOUT;
-        // As in the service: in a separate task, so that a panic ends the invocation and not the stack. And in a set,
-        // so that an invocation that timed out is ended.
+        // As in the service: in a separate task, so that a panic ends the invocation and not the
+        // stack. And in a set, so that an invocation that timed out is ended.
         let mut invocation = JoinSet::new();
         invocation.spawn((self.handler)(event, deadline - INVOCATION_RESERVE));
-        let Ok(Some(answered)) = tokio::time::timeout_at(deadline, invocation.join_next()).await else {
+        let Ok(Some(answered)) = tokio::time::timeout_at(deadline, invocation.join_next()).await
+        else {
             tracing::error!(function = self.function, "the function timed out");
             return None;
         };
-        answered.inspect_err(|error| tracing::error!(function = self.function, %error, "the function failed")).ok()
+        answered
+            .inspect_err(
+                |error| tracing::error!(function = self.function, %error, "the function failed"),
+            )
+            .ok()
     }
 
     /// Puts a batch into quarantine. While that fails, the worker waits: nothing is dropped.
@@ -297,7 +347,10 @@ mod tests {
     fn an_item_has_one_worker_and_the_items_of_a_partition_key_have_several() {
         let worker = |number: u32| {
             let (pk, sk) = ("COMMENT#c1", format!("PRODUCT#{number}/~/~"));
-            worker_of(&json!({ "dynamodb": { "Keys": { "pk": { "S": pk }, "sk": { "S": sk } } } }), 10)
+            worker_of(
+                &json!({ "dynamodb": { "Keys": { "pk": { "S": pk }, "sk": { "S": sk } } } }),
+                10,
+            )
         };
         let workers = || (0..100).map(worker);
         assert!(workers().eq(workers()));

@@ -1,7 +1,7 @@
 //! Plans the next step of an event source mapping after an invocation. No I/O, no clock.
 //!
-//! The rules are the service's (AWS Lambda, "Configuring partial batch response with DynamoDB and Lambda" and "Retain
-//! discarded records for a DynamoDB event source"):
+//! The rules are the service's (AWS Lambda, "Configuring partial batch response with DynamoDB and
+//! Lambda" and "Retain discarded records for a DynamoDB event source"):
 //!
 //! - The lowest reported sequence number is the checkpoint.
 //! - An answer that names no record of the batch is a complete failure.
@@ -33,32 +33,59 @@ pub(super) enum Next {
 }
 
 pub(super) fn sequence_number(record: &Record) -> Option<&str> {
-    record.pointer("/dynamodb/SequenceNumber").and_then(Value::as_str)
+    record
+        .pointer("/dynamodb/SequenceNumber")
+        .and_then(Value::as_str)
 }
 
-/// The index of the first record that a handler did not process, by its answer; `None` when it processed all. No
-/// answer means an error or a time-out.
-pub(super) fn first_failed(records: &[Record], answer: Option<&DynamoDbEventResponse>) -> Option<usize> {
+/// The index of the first record that a handler did not process, by its answer; `None` when it
+/// processed all. No answer means an error or a time-out.
+pub(super) fn first_failed(
+    records: &[Record],
+    answer: Option<&DynamoDbEventResponse>,
+) -> Option<usize> {
     let Some(answer) = answer else { return Some(0) };
     let place = |named: Option<&str>| {
-        records.iter().position(|record| named.is_some() && sequence_number(record) == named).unwrap_or(0)
+        records
+            .iter()
+            .position(|record| named.is_some() && sequence_number(record) == named)
+            .unwrap_or(0)
     };
-    answer.batch_item_failures.iter().map(|failure| place(failure.item_identifier.as_deref())).min()
+    answer
+        .batch_item_failures
+        .iter()
+        .map(|failure| place(failure.item_identifier.as_deref()))
+        .min()
 }
 
 /// Decides the next step for a batch whose records failed from this index on.
 pub(super) fn next(mut attempt: Attempt, failed_from: usize, settings: &MappingSettings) -> Next {
     if failed_from > 0 {
-        let records = attempt.records.split_off(failed_from.min(attempt.records.len()));
-        return Next::Again(vec![Attempt { records, failures: 0 }]);
+        let records = attempt
+            .records
+            .split_off(failed_from.min(attempt.records.len()));
+        return Next::Again(vec![Attempt {
+            records,
+            failures: 0,
+        }]);
     }
     if settings.bisect_batch_on_function_error && attempt.records.len() > 1 {
         let second = attempt.records.split_off(attempt.records.len() / 2);
         let failures = attempt.failures;
-        return Next::Again(vec![attempt, Attempt { records: second, failures }]);
+        return Next::Again(vec![
+            attempt,
+            Attempt {
+                records: second,
+                failures,
+            },
+        ]);
     }
     attempt.failures += 1;
-    if attempt.failures > settings.maximum_retry_attempts { Next::GiveUp(attempt) } else { Next::Again(vec![attempt]) }
+    if attempt.failures > settings.maximum_retry_attempts {
+        Next::GiveUp(attempt)
+    } else {
+        Next::Again(vec![attempt])
+    }
 }
 
 #[cfg(test)]
@@ -75,7 +102,10 @@ mod tests {
     }
 
     fn attempt(numbers: &[&str], failures: u32) -> Attempt {
-        let records = numbers.iter().map(|n| json!({"dynamodb": {"SequenceNumber": n}})).collect();
+        let records = numbers
+            .iter()
+            .map(|n| json!({"dynamodb": {"SequenceNumber": n}}))
+            .collect();
         Attempt { records, failures }
     }
 
@@ -93,7 +123,11 @@ mod tests {
             (&["9"], Some(0)),
             (&[""], Some(0)),
         ] {
-            assert_eq!(first_failed(&records, Some(&answer(numbers))), expected, "{numbers:?}");
+            assert_eq!(
+                first_failed(&records, Some(&answer(numbers))),
+                expected,
+                "{numbers:?}"
+            );
         }
         assert_eq!(first_failed(&records, None), Some(0));
     }
@@ -101,17 +135,37 @@ mod tests {
     #[test]
     fn a_failed_batch_is_retried_from_its_first_failure_split_or_given_up() {
         let again = |attempts: &[(&[&str], u32)]| {
-            Next::Again(attempts.iter().map(|(numbers, failures)| attempt(numbers, *failures)).collect())
+            Next::Again(
+                attempts
+                    .iter()
+                    .map(|(numbers, failures)| attempt(numbers, *failures))
+                    .collect(),
+            )
         };
         for (numbers, failures, failed_from, bisect, expected) in [
             (&["1", "2", "3"][..], 2, 1, true, again(&[(&["2", "3"], 0)])),
-            (&["1", "2", "3"], 1, 0, true, again(&[(&["1"], 1), (&["2", "3"], 1)])),
+            (
+                &["1", "2", "3"],
+                1,
+                0,
+                true,
+                again(&[(&["1"], 1), (&["2", "3"], 1)]),
+            ),
             (&["1"], 0, 0, true, again(&[(&["1"], 1)])),
             (&["1"], 1, 0, true, again(&[(&["1"], 2)])),
             (&["1"], 2, 0, true, Next::GiveUp(attempt(&["1"], 3))),
-            (&["1", "2"], 2, 0, false, Next::GiveUp(attempt(&["1", "2"], 3))),
+            (
+                &["1", "2"],
+                2,
+                0,
+                false,
+                Next::GiveUp(attempt(&["1", "2"], 3)),
+            ),
         ] {
-            assert_eq!(next(attempt(numbers, failures), failed_from, &settings(bisect)), expected);
+            assert_eq!(
+                next(attempt(numbers, failures), failed_from, &settings(bisect)),
+                expected
+            );
         }
     }
 }

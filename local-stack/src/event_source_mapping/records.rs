@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 
 use super::stream::StreamError;
 
-/// The JSON of a record inside a Lambda event (AWS Lambda, "Using AWS Lambda with Amazon DynamoDB", example event).
+/// The JSON of a record inside a Lambda event (AWS Lambda, "Using AWS Lambda with Amazon DynamoDB",
+/// example event).
 ///
 /// # Errors
 /// The engine omitted something that every record has.
@@ -18,16 +19,29 @@ pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, St
         return Err(StreamError::Stream("a record has no content".to_owned()));
     };
     let mut dynamodb = Map::new();
-    let created = change.approximate_creation_date_time.as_ref().map_or(0.0, DateTime::as_secs_f64);
+    let created = change
+        .approximate_creation_date_time
+        .as_ref()
+        .map_or(0.0, DateTime::as_secs_f64);
     dynamodb.insert("ApproximateCreationDateTime".to_owned(), json!(created));
-    for (name, item) in [("Keys", change.keys), ("NewImage", change.new_image), ("OldImage", change.old_image)] {
+    for (name, item) in [
+        ("Keys", change.keys),
+        ("NewImage", change.new_image),
+        ("OldImage", change.old_image),
+    ] {
         if let Some(item) = item {
             dynamodb.insert(name.to_owned(), to_json(item)?);
         }
     }
     dynamodb.insert("SequenceNumber".to_owned(), json!(change.sequence_number));
-    dynamodb.insert("SizeBytes".to_owned(), json!(change.size_bytes.unwrap_or_default()));
-    dynamodb.insert("StreamViewType".to_owned(), json!(change.stream_view_type.map(|kind| kind.as_str().to_owned())));
+    dynamodb.insert(
+        "SizeBytes".to_owned(),
+        json!(change.size_bytes.unwrap_or_default()),
+    );
+    dynamodb.insert(
+        "StreamViewType".to_owned(),
+        json!(change.stream_view_type.map(|kind| kind.as_str().to_owned())),
+    );
     let mut event = json!({
         "eventID": record.event_id,
         "eventName": record.event_name.map(|name| name.as_str().to_owned()),

@@ -1,10 +1,12 @@
-//! Selects the shards of a stream to read, and determines when everything in them is done. No I/O, no clock.
+//! Selects the shards of a stream to read, and determines when everything in them is done. No I/O,
+//! no clock.
 //!
-//! The rules are the service's (Amazon DynamoDB Developer Guide, "Change data capture for DynamoDB Streams"; API
-//! reference, `GetRecords`):
+//! The rules are the service's (Amazon DynamoDB Developer Guide, "Change data capture for DynamoDB
+//! Streams"; API reference, `GetRecords`):
 //!
 //! - Shards come and go.
-//! - A parent shard is read to its end before its child, so that the records of an item stay in order.
+//! - A parent shard is read to its end before its child, so that the records of an item stay in
+//!   order.
 //! - A closed shard has been read to its end when it returns no next iterator.
 
 use std::collections::BTreeMap;
@@ -14,8 +16,8 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(super) struct Shards {
     known: BTreeMap<String, Shard>,
-    /// When the last description of the stream was requested. `None` after a shard has ended, because that shard may
-    /// have unknown children.
+    /// When the last description of the stream was requested. `None` after a shard has ended,
+    /// because that shard may have unknown children.
     described_at: Option<Instant>,
 }
 
@@ -35,19 +37,36 @@ enum Progress {
 }
 
 impl Shards {
-    /// Applies a description of the stream that was requested at `began`: each shard, and its parent if it has one.
-    /// Returns the shards to start reading.
+    /// Applies a description of the stream that was requested at `began`: each shard, and its
+    /// parent if it has one. Returns the shards to start reading.
     ///
-    /// A shard that the stream no longer lists is removed, unless it is being read: then it ends normally.
-    pub(super) fn describe(&mut self, described: BTreeMap<String, Option<String>>, began: Instant) -> Vec<String> {
-        self.known.retain(|id, shard| matches!(shard.progress, Progress::Reading(_)) || described.contains_key(id));
+    /// A shard that the stream no longer lists is removed, unless it is being read: then it ends
+    /// normally.
+    pub(super) fn describe(
+        &mut self,
+        described: BTreeMap<String, Option<String>>,
+        began: Instant,
+    ) -> Vec<String> {
+        self.known.retain(|id, shard| {
+            matches!(shard.progress, Progress::Reading(_)) || described.contains_key(id)
+        });
         for (id, parent) in described {
-            self.known.entry(id).or_insert(Shard { parent, progress: Progress::Waiting });
+            self.known.entry(id).or_insert(Shard {
+                parent,
+                progress: Progress::Waiting,
+            });
         }
         self.described_at = Some(began);
         // An unknown parent is older than the stream's retention.
-        let is_open = |id: &String| self.known.get(id).is_some_and(|shard| shard.progress != Progress::Ended);
-        let waiting = self.known.iter().filter(|(_, shard)| shard.progress == Progress::Waiting);
+        let is_open = |id: &String| {
+            self.known
+                .get(id)
+                .is_some_and(|shard| shard.progress != Progress::Ended)
+        };
+        let waiting = self
+            .known
+            .iter()
+            .filter(|(_, shard)| shard.progress == Progress::Waiting);
         let ready: Vec<String> = waiting
             .filter(|(_, shard)| !shard.parent.as_ref().is_some_and(is_open))
             .map(|(id, _)| id.clone())
@@ -74,18 +93,22 @@ impl Shards {
 
     /// The instant before which every written record is done; `None` while that is unknown.
     ///
-    /// A child shard is created when its parent is closed, and a poll of an open shard shows that it is open. So no
-    /// unknown shard can hold records from before that poll, however old the stream's description is.
+    /// A child shard is created when its parent is closed, and a poll of an open shard shows that
+    /// it is open. So no unknown shard can hold records from before that poll, however old the
+    /// stream's description is.
     pub(super) fn caught_up_at(&self) -> Option<Instant> {
         let mut earliest = None;
         for shard in self.known.values() {
             match shard.progress {
                 Progress::Ended => {}
-                Progress::Reading(Some(began)) => earliest = Some(earliest.map_or(began, |at: Instant| at.min(began))),
+                Progress::Reading(Some(began)) => {
+                    earliest = Some(earliest.map_or(began, |at: Instant| at.min(began)))
+                }
                 Progress::Waiting | Progress::Reading(None) => return None,
             }
         }
-        self.described_at.map(|described_at| earliest.unwrap_or(described_at))
+        self.described_at
+            .map(|described_at| earliest.unwrap_or(described_at))
     }
 
     fn set(&mut self, id: &str, progress: Progress) {
@@ -115,20 +138,32 @@ mod tests {
         let (mut shards, now) = (Shards::default(), Instant::now());
         let all = ["a", "b<a", "c<b", "d<a", "e<forgotten"];
         assert_eq!(shards.describe(described(&all), now), ["a", "e"]);
-        assert_eq!(shards.describe(described(&all), now), [""; 0], "they are being read");
+        assert_eq!(
+            shards.describe(described(&all), now),
+            [""; 0],
+            "they are being read"
+        );
         shards.ended("a");
         assert_eq!(shards.describe(described(&all), now), ["b", "d"]);
         shards.ended("b");
         assert_eq!(shards.describe(described(&all), now), ["c"]);
         shards.ended("c");
-        assert_eq!(shards.describe(described(&all), now), [""; 0], "none is read a second time");
+        assert_eq!(
+            shards.describe(described(&all), now),
+            [""; 0],
+            "none is read a second time"
+        );
     }
 
     #[test]
     fn a_shard_that_the_stream_has_forgotten_holds_up_no_child() {
         let (mut shards, now) = (Shards::default(), Instant::now());
         assert_eq!(shards.describe(described(&["a"]), now), ["a"]);
-        assert_eq!(shards.describe(described(&["b<a"]), now), [""; 0], "it is still being read");
+        assert_eq!(
+            shards.describe(described(&["b<a"]), now),
+            [""; 0],
+            "it is still being read"
+        );
         shards.ended("a");
         assert_eq!(shards.describe(described(&["b<a"]), now), ["b"]);
     }

@@ -13,8 +13,8 @@ use thiserror::Error;
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
 pub(super) const GET_RECORDS_LIMIT: u16 = 1_000;
-/// The most calls that listing a stream's shards may take, at 100 shards an answer. A stream of 24 hours has a few
-/// shards for each partition of its table.
+/// The most calls that listing a stream's shards may take, at 100 shards an answer. A stream of 24
+/// hours has a few shards for each partition of its table.
 const DESCRIBE_CALLS_MAX: usize = 1_000;
 
 #[derive(Debug, Error)]
@@ -43,11 +43,18 @@ impl Stream {
     pub(super) async fn describe(&self) -> Result<BTreeMap<String, Option<String>>, StreamError> {
         let (mut described, mut start) = (BTreeMap::new(), None);
         for _ in 0..DESCRIBE_CALLS_MAX {
-            let call = self.client.describe_stream().stream_arn(&self.arn).set_exclusive_start_shard_id(start);
+            let call = self
+                .client
+                .describe_stream()
+                .stream_arn(&self.arn)
+                .set_exclusive_start_shard_id(start);
             let stream = call.send().await.map_err(stream_error)?.stream_description;
-            let stream = stream.ok_or_else(|| StreamError::Stream("it has no description".to_owned()))?;
+            let stream =
+                stream.ok_or_else(|| StreamError::Stream("it has no description".to_owned()))?;
             for shard in stream.shards.unwrap_or_default() {
-                let id = shard.shard_id.ok_or_else(|| StreamError::Stream("a shard has no id".to_owned()))?;
+                let id = shard
+                    .shard_id
+                    .ok_or_else(|| StreamError::Stream("a shard has no id".to_owned()))?;
                 described.insert(id, shard.parent_shard_id);
             }
             start = stream.last_evaluated_shard_id;
@@ -55,11 +62,14 @@ impl Stream {
                 return Ok(described);
             }
         }
-        Err(StreamError::Stream(format!("its shards do not fit into {DESCRIBE_CALLS_MAX} answers")))
+        Err(StreamError::Stream(format!(
+            "its shards do not fit into {DESCRIBE_CALLS_MAX} answers"
+        )))
     }
 
-    /// One poll of a shard: from an iterator, else after the last record that was processed, else from the beginning. Returns
-    /// also the next iterator; `None` when the shard is closed and has been read to its end.
+    /// One poll of a shard: from an iterator, else after the last record that was processed, else
+    /// from the beginning. Returns also the next iterator; `None` when the shard is closed and has
+    /// been read to its end.
     pub(super) async fn poll(
         &self,
         shard_id: &str,
@@ -70,12 +80,23 @@ impl Stream {
             Some(iterator) => iterator,
             None => self.iterator(shard_id, processed).await?,
         };
-        let call = self.client.get_records().shard_iterator(iterator).limit(GET_RECORDS_LIMIT.into());
+        let call = self
+            .client
+            .get_records()
+            .shard_iterator(iterator)
+            .limit(GET_RECORDS_LIMIT.into());
         let answer = call.send().await.map_err(stream_error)?;
-        Ok((answer.records.unwrap_or_default(), answer.next_shard_iterator))
+        Ok((
+            answer.records.unwrap_or_default(),
+            answer.next_shard_iterator,
+        ))
     }
 
-    async fn iterator(&self, shard_id: &str, processed: Option<&str>) -> Result<String, StreamError> {
+    async fn iterator(
+        &self,
+        shard_id: &str,
+        processed: Option<&str>,
+    ) -> Result<String, StreamError> {
         let kind = match processed {
             Some(_) => ShardIteratorType::AfterSequenceNumber,
             None => ShardIteratorType::TrimHorizon,
@@ -90,7 +111,9 @@ impl Stream {
             .send()
             .await
             .map_err(stream_error)?;
-        answer.shard_iterator.ok_or_else(|| StreamError::Stream("it gave no shard iterator".to_owned()))
+        answer
+            .shard_iterator
+            .ok_or_else(|| StreamError::Stream("it gave no shard iterator".to_owned()))
     }
 }
 

@@ -1,7 +1,10 @@
-//! The exporter: every comment of a table as the lines that an import reads, ordered by product, creation time and id.
+//! The exporter: every comment of a table as the lines that an import reads, ordered by product,
+//! creation time and id.
 //!
-//! 1. A scan stages the lines of published comments, by the indexes of the table. These lag, and comments change meanwhile.
-//! 2. Every comment that the journal names since, or that the scan could not read, is read again, strongly consistent.
+//! 1. A scan stages the lines of published comments, by the indexes of the table. These lag, and
+//!    comments change meanwhile.
+//! 2. Every comment that the journal names since, or that the scan could not read, is read again,
+//!    strongly consistent.
 //! 3. The lines of the scan without those comments are merged with theirs, into the target.
 //!
 //! In memory are the ids of all products, and about 300 bytes for each comment that is read again.
@@ -19,7 +22,8 @@ use anyhow::{Context, ensure};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::HumanCount;
 use model::{
-    Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId, Status, Timestamp,
+    Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId, Status,
+    Timestamp,
     item::{comment_id_of_pk, comment_of_primary, comment_pk},
     plan::reconcile::Places,
     primaries::PRIMARIES_SHARDS,
@@ -27,7 +31,8 @@ use model::{
 };
 use process::now;
 use repair_job::{
-    JobSettings, Journal, Progress, Window, journal_from, journal_to, reaches_back_to, unresolved_comments,
+    JobSettings, Journal, Progress, Window, journal_from, journal_to, reaches_back_to,
+    unresolved_comments,
 };
 use serde::Deserialize;
 use table::{ItemKey, Table};
@@ -49,36 +54,57 @@ pub(crate) struct Export<'run> {
     pub(crate) problems: u64,
 }
 
-/// The lines that were read again, in a file: the start and the length of each, by its place in the order.
+/// The lines that were read again, in a file: the start and the length of each, by its place in the
+/// order.
 type Again = (File, BTreeMap<(ProductId, Cd), (u64, usize)>);
 
 impl<'run> Export<'run> {
     pub(crate) fn of(table: &'run Table) -> Self {
-        Self { table, named: BTreeSet::new(), problems: 0 }
+        Self {
+            table,
+            named: BTreeSet::new(),
+            problems: 0,
+        }
     }
 
-    /// Exports all comments, and says what the export holds. The target stays as it was if that ends early.
+    /// Exports all comments, and says what the export holds. The target stays as it was if that
+    /// ends early.
     pub(crate) async fn comments(&mut self, target: &Target) -> anyhow::Result<()> {
         let (began, settings) = (now(), JobSettings::default());
         let scanned = self.scan(target.stage()?).await?;
         // An item without its keys is in no index. The repair job remembers those that it has met.
         self.name(unresolved_comments(self.table).await?);
-        // A change that was acknowledged before has its entry in the journal, which is read strongly consistent.
+        // A change that was acknowledged before has its entry in the journal, which is read
+        // strongly consistent.
         let (from, holds) = (journal_from(began, &settings), now());
-        let window = Window { from, to: journal_to(holds, &settings) };
+        let window = Window {
+            from,
+            to: journal_to(holds, &settings),
+        };
         let mut journal = Journal::new(self.table, window);
         while let Some(part) = journal.next().await? {
             self.name(part.named);
-            part.unreadable.iter().for_each(|what| self.add_problem(what));
+            part.unreadable
+                .iter()
+                .for_each(|what| self.add_problem(what));
         }
         // Entries expire while the export reads.
-        ensure!(reaches_back_to(from), "the journal has no longer every change since the export began; begin anew");
+        ensure!(
+            reaches_back_to(from),
+            "the journal has no longer every change since the export began; begin anew"
+        );
         let named = std::mem::take(&mut self.named);
         let again = self.read_again(&named, target.stage()?).await?;
         let (name, ends, count) = (&target.name, now(), HumanCount(named.len() as u64));
-        let comments = HumanCount(target.write(move |to| merge(scanned, &named, again, to)).await?);
+        let comments = HumanCount(
+            target
+                .write(move |to| merge(scanned, &named, again, to))
+                .await?,
+        );
         eprintln!("{name}: {comments} comments, of which {count} were read again at the end");
-        eprintln!("{name}: every change acknowledged before {holds} is in it, and none made after {ends}");
+        eprintln!(
+            "{name}: every change acknowledged before {holds} is in it, and none made after {ends}"
+        );
         Ok(())
     }
 
@@ -88,10 +114,16 @@ impl<'run> Export<'run> {
         let products = self.products().await?;
         progress.expect(products.len() as u64);
         let (mut staged, table) = (BufWriter::new(staged), self.table);
-        // Tasks take their answers while the comments of an earlier product are read, whose time-outs would run on else.
+        // Tasks take their answers while the comments of an earlier product are read, whose
+        // time-outs would run on else.
         let begun = stream::iter(products).map(|product| {
             let table = table.clone();
-            tokio::spawn(async move { anyhow::Ok((table.comments_part(&product, None, COMMENTS_MAX).await?, product)) })
+            tokio::spawn(async move {
+                anyhow::Ok((
+                    table.comments_part(&product, None, COMMENTS_MAX).await?,
+                    product,
+                ))
+            })
         });
         let mut begun = begun.buffered(PRODUCTS_AT_ONCE);
         while let Some(begun) = begun.next().await {
@@ -100,13 +132,19 @@ impl<'run> Export<'run> {
                 progress.add(part.rows.len() as u64);
                 for comment in part.rows {
                     match comment {
-                        Ok(comment) if check(&comment).is_err() => self.named.extend([(comment.id, comment.product)]),
-                        Ok(comment) => staged.write_all((to_line(comment)? + "\n").as_bytes()).context(NOT_KEPT)?,
+                        Ok(comment) if check(&comment).is_err() => {
+                            self.named.extend([(comment.id, comment.product)])
+                        }
+                        Ok(comment) => staged
+                            .write_all((to_line(comment)? + "\n").as_bytes())
+                            .context(NOT_KEPT)?,
                         Err(entry) => self.name_malformed(&entry.key, &entry.problem),
                     }
                 }
                 let Some(next) = part.next else { break };
-                part = table.comments_part(&product, Some(next), COMMENTS_MAX).await?;
+                part = table
+                    .comments_part(&product, Some(next), COMMENTS_MAX)
+                    .await?;
             }
             progress.advance(1);
         }
@@ -132,7 +170,10 @@ impl<'run> Export<'run> {
         for status in Status::UNPUBLISHED {
             let mut next = Some(None);
             while let Some(from) = next {
-                let part = self.table.moderation_part(status, None, from, COMMENTS_MAX).await?;
+                let part = self
+                    .table
+                    .moderation_part(status, None, from, COMMENTS_MAX)
+                    .await?;
                 for comment in part.rows {
                     match comment {
                         Ok(comment) => self.named.extend([(comment.id, comment.product)]),
@@ -147,11 +188,16 @@ impl<'run> Export<'run> {
 
     fn name(&mut self, comments: BTreeMap<CommentId, Places>) {
         for (id, places) in comments {
-            self.named.extend(places.products().map(|product| (id.clone(), product.clone())));
+            self.named.extend(
+                places
+                    .products()
+                    .map(|product| (id.clone(), product.clone())),
+            );
         }
     }
 
-    /// Names the comment of an item that an index shows as malformed. Without a comment, it is a problem.
+    /// Names the comment of an item that an index shows as malformed. Without a comment, it is a
+    /// problem.
     fn name_malformed(&mut self, key: &ItemKey, problem: &Malformed) {
         match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
             (Some(id), Ok(key)) => self.named.extend([(id, key.product)]),
@@ -160,7 +206,11 @@ impl<'run> Export<'run> {
     }
 
     /// Stages the lines of the named comments as they are now.
-    async fn read_again(&mut self, named: &BTreeSet<(CommentId, ProductId)>, mut file: File) -> anyhow::Result<Again> {
+    async fn read_again(
+        &mut self,
+        named: &BTreeSet<(CommentId, ProductId)>,
+        mut file: File,
+    ) -> anyhow::Result<Again> {
         let table = self.table;
         let reads = stream::iter(named).map(|(id, product)| table.primary_item_in(id, product));
         let (mut reads, mut lines, mut start) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0);
@@ -170,8 +220,18 @@ impl<'run> Export<'run> {
                 Some(Ok(comment)) => {
                     let refused = match first.take_if(|first| first.id == comment.id) {
                         // It has moved to another product between two reads.
-                        Some(first) if table.primary_item_in(&first.id, &first.product).await?.is_none() => continue,
-                        Some(first) => Some(format!("product {:?} has a comment with this id", first.product.as_str())),
+                        Some(first)
+                            if table
+                                .primary_item_in(&first.id, &first.product)
+                                .await?
+                                .is_none() =>
+                        {
+                            continue;
+                        }
+                        Some(first) => Some(format!(
+                            "product {:?} has a comment with this id",
+                            first.product.as_str()
+                        )),
                         None => check(&comment).err().map(|error| error.to_string()),
                     };
                     if let Some(reason) = refused {
@@ -181,7 +241,10 @@ impl<'run> Export<'run> {
                             "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
                         ));
                     }
-                    let (key, line) = ((comment.product.clone(), comment.cd()), to_line(comment.clone())? + "\n");
+                    let (key, line) = (
+                        (comment.product.clone(), comment.cd()),
+                        to_line(comment.clone())? + "\n",
+                    );
                     file.write_all(line.as_bytes()).context(NOT_KEPT)?;
                     lines.insert(key, (start, line.len()));
                     start += line.len() as u64;
@@ -194,8 +257,8 @@ impl<'run> Export<'run> {
         Ok((file, lines))
     }
 
-    /// Exports the records of products, ordered by product. Each shard is read strongly consistent. The lines are in memory:
-    /// a few hundred bytes a product.
+    /// Exports the records of products, ordered by product. Each shard is read strongly consistent.
+    /// The lines are in memory: a few hundred bytes a product.
     pub(crate) async fn records(&mut self, target: &Target) -> anyhow::Result<()> {
         let mut lines = BTreeMap::new();
         for shard in 0..RECORD_SHARDS {
@@ -204,7 +267,9 @@ impl<'run> Export<'run> {
                 let part = self.table.records_part(shard, from).await?;
                 for record in part.rows {
                     match record {
-                        Ok(record) => drop(lines.insert(record.product.clone(), to_product_line(record)? + "\n")),
+                        Ok(record) => drop(
+                            lines.insert(record.product.clone(), to_product_line(record)? + "\n"),
+                        ),
                         Err(entry) => self.add_problem(&entry.problem.to_string()),
                     }
                 }
@@ -212,7 +277,13 @@ impl<'run> Export<'run> {
             }
         }
         let (name, count) = (&target.name, HumanCount(lines.len() as u64));
-        target.write(move |to| lines.into_values().try_for_each(|line| to.write_all(line.as_bytes()))).await?;
+        target
+            .write(move |to| {
+                lines
+                    .into_values()
+                    .try_for_each(|line| to.write_all(line.as_bytes()))
+            })
+            .await?;
         eprintln!("{name}: the records of {count} products");
         Ok(())
     }
@@ -224,11 +295,16 @@ impl<'run> Export<'run> {
 }
 
 fn check(comment: &Comment) -> Result<(), InvalidInput> {
-    let CommentText { title, body, author } = comment.text.clone();
+    let CommentText {
+        title,
+        body,
+        author,
+    } = comment.text.clone();
     CommentText::new(title, body, author).and_then(|_| comment.site.check())
 }
 
-/// Writes the lines in order: the scanned ones without those of `named` comments, and `again`. Returns their number.
+/// Writes the lines in order: the scanned ones without those of `named` comments, and `again`.
+/// Returns their number.
 fn merge(
     mut scanned: File,
     named: &BTreeSet<(CommentId, ProductId)>,
@@ -249,8 +325,18 @@ fn merge(
     scanned.rewind()?;
     for line in BufReader::new(scanned).lines() {
         let line = line? + "\n";
-        let Line { id, product, created_at } = serde_json::from_str(&line)?;
-        let key = (product.clone(), Cd { created_at, id: id.clone() });
+        let Line {
+            id,
+            product,
+            created_at,
+        } = serde_json::from_str(&line)?;
+        let key = (
+            product.clone(),
+            Cd {
+                created_at,
+                id: id.clone(),
+            },
+        );
         while let Some((_, before)) = again.next_if(|(other, _)| *other < key) {
             to.write_all(&read(before)?)?;
         }

@@ -27,14 +27,20 @@ enum Place {
 impl Place {
     fn at(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
-            return Ok(Self::Stream(io::stdout().as_fd().try_clone_to_owned()?.into()));
+            return Ok(Self::Stream(
+                io::stdout().as_fd().try_clone_to_owned()?.into(),
+            ));
         }
         match fs::metadata(path) {
-            Ok(found) if !found.is_file() => Ok(Self::Stream(File::options().write(true).open(path)?)),
-            // Through a link: the file is replaced, and not the link.
-            _ => {
-                Ok(Self::File(path.canonicalize().or_else(|_| in_its_folder(path)).unwrap_or_else(|_| path.to_owned())))
+            Ok(found) if !found.is_file() => {
+                Ok(Self::Stream(File::options().write(true).open(path)?))
             }
+            // Through a link: the file is replaced, and not the link.
+            _ => Ok(Self::File(
+                path.canonicalize()
+                    .or_else(|_| in_its_folder(path))
+                    .unwrap_or_else(|_| path.to_owned()),
+            )),
         }
     }
 }
@@ -42,9 +48,17 @@ impl Place {
 impl Target {
     /// The standard output for `-`, or else a file.
     pub(crate) fn at(path: &Path) -> anyhow::Result<Self> {
-        let name = if path == Path::new("-") { "the standard output".to_owned() } else { path.display().to_string() };
+        let name = if path == Path::new("-") {
+            "the standard output".to_owned()
+        } else {
+            path.display().to_string()
+        };
         let place = Place::at(path).with_context(|| format!("{name} cannot be written"))?;
-        Ok(Self { name, compression: Compression::of_name(path), place })
+        Ok(Self {
+            name,
+            compression: Compression::of_name(path),
+            place,
+        })
     }
 
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
@@ -56,7 +70,9 @@ impl Target {
 
     /// A file without a name, which ends with the process: beside the target, if that is a file.
     pub(super) fn stage(&self) -> anyhow::Result<File> {
-        let Place::File(path) = &self.place else { return Ok(tempfile::tempfile()?) };
+        let Place::File(path) = &self.place else {
+            return Ok(tempfile::tempfile()?);
+        };
         let file = tempfile::tempfile_in(folder_of(path));
         file.with_context(|| format!("the folder {} cannot be used", folder_of(path).display()))
     }
@@ -72,7 +88,9 @@ impl Target {
                 Place::File(path) => {
                     // As of a new file: the process's mask takes away from these.
                     let permissions = Permissions::from_mode(0o666);
-                    let file = tempfile::Builder::new().permissions(permissions).tempfile_in(folder_of(path))?;
+                    let file = tempfile::Builder::new()
+                        .permissions(permissions)
+                        .tempfile_in(folder_of(path))?;
                     if let Ok(replaced) = fs::metadata(path) {
                         file.as_file().set_permissions(replaced.permissions())?;
                     }
@@ -81,7 +99,8 @@ impl Target {
             };
             let compression = self.compression;
             let written = blocking(move || {
-                let (mut to, written) = compression.write(BufWriter::with_capacity(256 * 1024, to), write)?;
+                let (mut to, written) =
+                    compression.write(BufWriter::with_capacity(256 * 1024, to), write)?;
                 to.flush().map(|()| written)
             });
             let written = written.await?;
@@ -91,15 +110,21 @@ impl Target {
             }
             io::Result::Ok(written)
         };
-        written.await.with_context(|| format!("{} cannot be written", self.name))
+        written
+            .await
+            .with_context(|| format!("{} cannot be written", self.name))
     }
 }
 
 /// A file that is not there yet, by the one name of its folder.
 fn in_its_folder(path: &Path) -> io::Result<PathBuf> {
-    Ok(folder_of(path).canonicalize()?.join(path.file_name().unwrap_or_default()))
+    Ok(folder_of(path)
+        .canonicalize()?
+        .join(path.file_name().unwrap_or_default()))
 }
 
 fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
 }

@@ -1,8 +1,8 @@
 //! A row that says a comment, and its import. An export writes the same lines.
 
 use model::{
-    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating, SiteData,
-    Status, Timestamp,
+    AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language,
+    ProductId, Rating, SiteData, Status, Timestamp,
 };
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
@@ -14,8 +14,9 @@ use super::{ImportOptions, Outcome, date::rfc_3339, emptied};
 pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
                                     as a JSON object; `jq -c '.[]' FILE` writes an array so";
 
-/// The fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without notice. Of the fields
-/// that a comment may lack, a missing one is `None`, and null is `Some(None)`.
+/// The fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without
+/// notice. Of the fields that a comment may lack, a missing one is `None`, and null is
+/// `Some(None)`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Line {
@@ -40,7 +41,9 @@ pub(super) struct Line {
 }
 
 /// A field that the line names: its value, or null.
-pub(super) fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Result<Option<Option<T>>, D::Error> {
+pub(super) fn named<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    of: D,
+) -> Result<Option<Option<T>>, D::Error> {
     Option::deserialize(of).map(Some)
 }
 
@@ -48,22 +51,29 @@ fn date<'de, D: Deserializer<'de>>(of: D) -> Result<Timestamp, D::Error> {
     rfc_3339(&String::deserialize(of)?).map_err(D::Error::custom)
 }
 
-fn attributes<'de, D: Deserializer<'de>>(of: D) -> Result<Option<Option<CommentAttributes>>, D::Error> {
+fn attributes<'de, D: Deserializer<'de>>(
+    of: D,
+) -> Result<Option<Option<CommentAttributes>>, D::Error> {
     let json: Option<Box<RawValue>> = Option::deserialize(of)?;
-    json.map(|json| CommentAttributes::parse(json.get()).map_err(D::Error::custom)).transpose().map(Some)
+    json.map(|json| CommentAttributes::parse(json.get()).map_err(D::Error::custom))
+        .transpose()
+        .map(Some)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommentRow {
     pub(super) comment: NewComment,
-    /// Whether the row names the title, the author, the attributes and the author's id. What it does not name stays as it
-    /// is in an existing comment.
+    /// Whether the row names the title, the author, the attributes and the author's id. What it
+    /// does not name stays as it is in an existing comment.
     names: [bool; 4],
 }
 
 impl From<NewComment> for CommentRow {
     fn from(comment: NewComment) -> Self {
-        Self { comment, names: [true; 4] }
+        Self {
+            comment,
+            names: [true; 4],
+        }
     }
 }
 
@@ -71,18 +81,52 @@ impl TryFrom<Line> for CommentRow {
     type Error = InvalidInput;
 
     fn try_from(line: Line) -> Result<Self, InvalidInput> {
-        let Line { id, product, language, rating, created_at, status, body, title, author, attributes, author_id } =
-            line;
+        let Line {
+            id,
+            product,
+            language,
+            rating,
+            created_at,
+            status,
+            body,
+            title,
+            author,
+            attributes,
+            author_id,
+        } = line;
         // What is stored may be spelled in more ways than what is new.
-        let (product, language) = (ProductId::parse(product.as_str())?, Language::parse(language.as_str())?);
+        let (product, language) = (
+            ProductId::parse(product.as_str())?,
+            Language::parse(language.as_str())?,
+        );
         let author_id = match author_id {
             Some(Some(id)) => Some(Some(AuthorId::parse(id.as_str())?)),
             absent => absent,
         };
-        let names = [title.is_some(), author.is_some(), attributes.is_some(), author_id.is_some()];
+        let names = [
+            title.is_some(),
+            author.is_some(),
+            attributes.is_some(),
+            author_id.is_some(),
+        ];
         let text = CommentText::new(title.flatten(), body, author.flatten())?;
-        let site = SiteData { attributes: attributes.flatten(), author_id: author_id.flatten() };
-        Ok(Self { comment: NewComment { id, product, language, rating, created_at, status, text, site }, names })
+        let site = SiteData {
+            attributes: attributes.flatten(),
+            author_id: author_id.flatten(),
+        };
+        Ok(Self {
+            comment: NewComment {
+                id,
+                product,
+                language,
+                rating,
+                created_at,
+                status,
+                text,
+                site,
+            },
+            names,
+        })
     }
 }
 
@@ -96,35 +140,79 @@ pub(super) fn read_row(line: &[u8]) -> Result<CommentRow, String> {
     CommentRow::try_from(line).map_err(|error| error.to_string())
 }
 
-/// Writes a comment as a line, without the line's end. It names every field, so that an update with it leaves nothing of
-/// what was there. Equal comments give equal lines, whatever their revisions.
+/// Writes a comment as a line, without the line's end. It names every field, so that an update with
+/// it leaves nothing of what was there. Equal comments give equal lines, whatever their revisions.
 pub fn to_line(comment: Comment) -> serde_json::Result<String> {
-    let Comment { id, product, language, rating, created_at, revision: _, status, text, site } = comment;
-    let (title, body, author, status) = (Some(text.title), text.body, Some(text.author), Some(status));
+    let Comment {
+        id,
+        product,
+        language,
+        rating,
+        created_at,
+        revision: _,
+        status,
+        text,
+        site,
+    } = comment;
+    let (title, body, author, status) =
+        (Some(text.title), text.body, Some(text.author), Some(status));
     let (attributes, author_id) = (Some(site.attributes), Some(site.author_id));
-    let line = Line { id, product, language, rating, created_at, title, body, author, status, attributes, author_id };
+    let line = Line {
+        id,
+        product,
+        language,
+        rating,
+        created_at,
+        title,
+        body,
+        author,
+        status,
+        attributes,
+        author_id,
+    };
     serde_json::to_string(&line)
 }
 
-/// How much of the parser's message is kept: it repeats the names of unknown fields, which may be long.
+/// How much of the parser's message is kept: it repeats the names of unknown fields, which may be
+/// long.
 const PROBLEM_MAX_CHARS: usize = 400;
 
-/// A message as one line of at most [`PROBLEM_MAX_CHARS`], without characters that control a terminal.
+/// A message as one line of at most [`PROBLEM_MAX_CHARS`], without characters that control a
+/// terminal.
 pub(super) fn printable(message: &str) -> String {
     let shortened = message.chars().take(PROBLEM_MAX_CHARS);
-    shortened.map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect()
+    shortened
+        .map(|c| {
+            if c.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                c
+            }
+        })
+        .collect()
 }
 
 /// An error of the JSON parser, which takes the line for line 1 of a document.
 pub(super) fn described(error: &serde_json::Error) -> String {
-    let hint = if error.is_eof() { ": a line must hold a whole JSON object" } else { "" };
+    let hint = if error.is_eof() {
+        ": a line must hold a whole JSON object"
+    } else {
+        ""
+    };
     printable(&error.to_string()).replace(" at line 1 column ", " at column ") + hint
 }
 
 impl CommentRow {
     /// What the row says about an existing comment.
     pub(super) fn patch(&self) -> CommentPatch {
-        let NewComment { language, rating, status, text, site, .. } = self.comment.clone();
+        let NewComment {
+            language,
+            rating,
+            status,
+            text,
+            site,
+            ..
+        } = self.comment.clone();
         let [title, author, attributes, author_id] = self.names;
         CommentPatch {
             language: Some(language),
@@ -139,8 +227,17 @@ impl CommentRow {
     }
 
     /// Creates the comment unless its id is in use. An id is used only once.
-    pub(super) async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, WriteError> {
-        let NewComment { id, product, created_at, .. } = &self.comment;
+    pub(super) async fn import(
+        &self,
+        table: &Table,
+        options: &ImportOptions,
+    ) -> Result<Outcome, WriteError> {
+        let NewComment {
+            id,
+            product,
+            created_at,
+            ..
+        } = &self.comment;
         created_at.not_ahead_of(process::now())?;
         let Some(present) = table.comment(id).await? else {
             if !options.dry_run {
@@ -150,7 +247,9 @@ impl CommentRow {
         };
         if present.product != *product {
             let (id, product) = (id.as_str(), present.product.as_str());
-            return Ok(Outcome::Refused(format!("id: {id:?} is in use by a comment of product {product:?}")));
+            return Ok(Outcome::Refused(format!(
+                "id: {id:?} is in use by a comment of product {product:?}"
+            )));
         }
         let patch = self.patch();
         let updated = patch.apply(&present)?;
@@ -162,19 +261,30 @@ impl CommentRow {
         }
         if present.created_at != *created_at {
             let (id, present) = (id.as_str(), present.created_at);
-            return Ok(Outcome::Refused(format!("created_at: {id:?} is of {present}, which never changes")));
+            return Ok(Outcome::Refused(format!(
+                "created_at: {id:?} is of {present}, which never changes"
+            )));
         }
         if !options.dry_run {
             // Only this comment is changed, and none that took its id since.
-            table.patch_comment(id, |now| now.revision == present.revision, &patch).await?;
+            table
+                .patch_comment(id, |now| now.revision == present.revision, &patch)
+                .await?;
         }
-        Ok(Outcome::Updated { emptied: emptied(filled(&present), filled(&updated)) })
+        Ok(Outcome::Updated {
+            emptied: emptied(filled(&present), filled(&updated)),
+        })
     }
 }
 
 /// Which of the fields that a comment may lack it has.
 fn filled(Comment { text, site, .. }: &Comment) -> [bool; 4] {
-    [text.title.is_some(), text.author.is_some(), site.attributes.is_some(), site.author_id.is_some()]
+    [
+        text.title.is_some(),
+        text.author.is_some(),
+        site.attributes.is_some(),
+        site.author_id.is_some(),
+    ]
 }
 
 #[cfg(test)]
@@ -186,20 +296,41 @@ mod tests {
 
     const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null,"status":"published","attributes":null,"author_id":null}"#;
 
-    /// The last fields of [`GOOD`], which most comments lack, and values of theirs. The attributes are kept to the letter.
+    /// The last fields of [`GOOD`], which most comments lack, and values of theirs. The attributes
+    /// are kept to the letter.
     const NEITHER: &str = r#""attributes":null,"author_id":null"#;
-    const WHOLE: &str = r#""attributes":{"z":1.0,"a":["\u00e9",12345678901234567890]},"author_id":"u/7""#;
+    const WHOLE: &str =
+        r#""attributes":{"z":1.0,"a":["\u00e9",12345678901234567890]},"author_id":"u/7""#;
 
     #[test]
     fn a_line_reads_back_as_its_comment_and_names_every_field() {
         let whole = GOOD.replace(NEITHER, WHOLE);
         for given in [GOOD, &whole] {
             let new = parse_line(given.as_bytes()).unwrap();
-            let NewComment { id, product, language, rating, created_at, status, text, site } = new;
+            let NewComment {
+                id,
+                product,
+                language,
+                rating,
+                created_at,
+                status,
+                text,
+                site,
+            } = new;
             let status = status.unwrap_or_default();
             let revision = Revision::after(None, created_at, 1);
-            let line =
-                to_line(Comment { id, product, language, rating, created_at, revision, status, text, site }).unwrap();
+            let line = to_line(Comment {
+                id,
+                product,
+                language,
+                rating,
+                created_at,
+                revision,
+                status,
+                text,
+                site,
+            })
+            .unwrap();
             assert_eq!(line, given.replace("EN", "en").replace("00Z", "00.000Z"));
             assert_eq!(parse_line(line.as_bytes()), parse_line(given.as_bytes()));
         }
@@ -207,11 +338,19 @@ mod tests {
 
     #[test]
     fn a_line_without_a_status_says_none_and_an_unknown_one_is_refused() {
-        let status = |with: &str| parse_line(GOOD.replace(",\"status\":\"published\"", with).as_bytes());
+        let status =
+            |with: &str| parse_line(GOOD.replace(",\"status\":\"published\"", with).as_bytes());
         assert_eq!(status("").unwrap().status, None);
         assert_eq!(status(",\"status\":null").unwrap().status, None);
-        assert_eq!(status(",\"status\":\"hidden\"").unwrap().status, Some(Status::Hidden));
-        assert!(status(",\"status\":\"shown\"").unwrap_err().contains("shown"));
+        assert_eq!(
+            status(",\"status\":\"hidden\"").unwrap().status,
+            Some(Status::Hidden)
+        );
+        assert!(
+            status(",\"status\":\"shown\"")
+                .unwrap_err()
+                .contains("shown")
+        );
     }
 
     #[test]
@@ -221,24 +360,60 @@ mod tests {
             ("\"rating\":4", "\"rating\":4.5", "4.5"),
             ("\"rating\":4", "\"rating\":\"4\"", "a rating"),
             ("\"EN\"", "\"e\"", "language"),
-            ("\"EN\"", "\"german\"", "language: \"german\" is not a language tag"),
-            ("2024-02-29T12:00:00Z", "2024-01-01", "`pagemark import --date-format` reads other forms at column"),
+            (
+                "\"EN\"",
+                "\"german\"",
+                "language: \"german\" is not a language tag",
+            ),
+            (
+                "2024-02-29T12:00:00Z",
+                "2024-01-01",
+                "`pagemark import --date-format` reads other forms at column",
+            ),
             ("c-1", "c 1", "id"),
             ("c-1", ".", "id: \".\" cannot be a comment id"),
             ("c-1", "..", "URL clients remove it"),
             ("a/b", "..", "product: \"..\" cannot be a product id"),
-            ("a/b", "\u{feff}a", "product: \"\\u{feff}a\" begins or ends with"),
+            (
+                "a/b",
+                "\u{feff}a",
+                "product: \"\\u{feff}a\" begins or ends with",
+            ),
             ("\"author_id\":null", "\"author_id\":\" a\"", "author_id"),
             ("Fine.", " ", "body"),
             ("Fine.", "\u{200b}", "body"),
             ("\"title\"", "\"tilte\"", "tilte"),
-            ("\"title\"", "\"ti\\ntle\\u001b[31m\"", "`ti\u{fffd}tle\u{fffd}[31m`"),
+            (
+                "\"title\"",
+                "\"ti\\ntle\\u001b[31m\"",
+                "`ti\u{fffd}tle\u{fffd}[31m`",
+            ),
             ("2024-02-29T12:00:00Z", "2023-02-29T12:00:00Z", "created_at"),
-            ("2024-02-29T12:00:00Z", "9999-12-31T23:59:59-01:00", "outside the years 1 to 9999 of UTC; "),
-            ("\"author_id\":null}", "\"author_id\":null", "a whole JSON object"),
-            ("\"attributes\":null", "\"attributes\":[]", "attributes: must be a JSON object"),
-            ("\"attributes\":null", "\"attributes\":\"{}\"", "attributes: must be a JSON object"),
-            ("\"author_id\":null", "\"author_id\":\"\"", "author_id: is empty"),
+            (
+                "2024-02-29T12:00:00Z",
+                "9999-12-31T23:59:59-01:00",
+                "outside the years 1 to 9999 of UTC; ",
+            ),
+            (
+                "\"author_id\":null}",
+                "\"author_id\":null",
+                "a whole JSON object",
+            ),
+            (
+                "\"attributes\":null",
+                "\"attributes\":[]",
+                "attributes: must be a JSON object",
+            ),
+            (
+                "\"attributes\":null",
+                "\"attributes\":\"{}\"",
+                "attributes: must be a JSON object",
+            ),
+            (
+                "\"author_id\":null",
+                "\"author_id\":\"\"",
+                "author_id: is empty",
+            ),
         ] {
             let error = parse_line(GOOD.replace(old, new).as_bytes()).unwrap_err();
             assert!(error.contains(expected), "{error}");

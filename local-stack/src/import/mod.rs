@@ -1,7 +1,9 @@
-//! The importer: comments and records of products from files, through the same transactions as the API's.
+//! The importer: comments and records of products from files, through the same transactions as the
+//! API's.
 //!
-//! An import is idempotent. So an interrupted import is simply run again. It leaves what exists as it is, unless it is told
-//! to update. Then a field that a row does not name stays, and one that it names as empty is emptied.
+//! An import is idempotent. So an interrupted import is simply run again. It leaves what exists as
+//! it is, unless it is told to update. Then a field that a row does not name stays, and one that it
+//! names as empty is emptied.
 //!
 //! - `source`: the rows of a file, compressed or not, in any format; `separated`: those of tables.
 //! - `comment`, `product`: what a row says, as an export writes it, and its import.
@@ -51,20 +53,21 @@ const CONCURRENT: usize = 16;
 const MISTAKES_KEPT: usize = 100;
 /// How long an interrupted import waits for what is under way.
 const FINISH_WITHIN: Duration = Duration::from_millis(700);
-/// How long a row is tried again while the table is unavailable, which the SDK's own attempts come on top of, or while
-/// other writers are faster.
+/// How long a row is tried again while the table is unavailable, which the SDK's own attempts come
+/// on top of, or while other writers are faster.
 const TRIED_FOR: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {
-    /// Whether existing comments and records are changed where they differ. The id, the product and the creation time of a
-    /// comment never change, so a row with others is a bad one.
+    /// Whether existing comments and records are changed where they differ. The id, the product and
+    /// the creation time of a comment never change, so a row with others is a bad one.
     pub update: bool,
-    /// Whether nothing is written. The outcome says what an import would do, except that two rows of one id, both new,
-    /// count as two.
+    /// Whether nothing is written. The outcome says what an import would do, except that two rows
+    /// of one id, both new, count as two.
     pub dry_run: bool,
-    /// Where rows go that are not imported. Each is a JSON object with `file`, `line`, `reason` and `row`, which is null
-    /// where the row could not be read. An import reads the corrected rows: `jq -c .row`.
+    /// Where rows go that are not imported. Each is a JSON object with `file`, `line`, `reason` and
+    /// `row`, which is null where the row could not be read. An import reads the corrected rows:
+    /// `jq -c .row`.
     pub rejects: Option<Arc<File>>,
     /// When this becomes true, the import ends after what is under way, or after `FINISH_WITHIN`.
     pub interrupted: Option<watch::Receiver<bool>>,
@@ -85,7 +88,11 @@ enum Outcome {
 
 /// How many fields have no value any more.
 fn emptied<const FIELDS: usize>(before: [bool; FIELDS], after: [bool; FIELDS]) -> u64 {
-    before.iter().zip(&after).filter(|(before, after)| **before && !**after).count() as u64
+    before
+        .iter()
+        .zip(&after)
+        .filter(|(before, after)| **before && !**after)
+        .count() as u64
 }
 
 /// Why rows were not imported, or are in doubt.
@@ -123,7 +130,12 @@ fn add_mistake(mistakes: &mut Vec<Mistake>, number: u64, reason: String) {
             (mistake.number, mistake.reason) = (number, reason);
         }
     } else if mistakes.len() < MISTAKES_KEPT {
-        mistakes.push(Mistake { reason, kind, number, more: 0 });
+        mistakes.push(Mistake {
+            reason,
+            kind,
+            number,
+            more: 0,
+        });
     }
 }
 
@@ -141,15 +153,19 @@ fn kind_of(reason: &str) -> String {
     reason.chars().filter(is_kind).collect()
 }
 
-/// The reason why an import ended early, with advice for the user. What was imported stays, and a further import leaves it
-/// as it is.
+/// The reason why an import ended early, with advice for the user. What was imported stays, and a
+/// further import leaves it as it is.
 #[derive(Debug, Error)]
 pub enum ImportError {
     #[error(
         "its {compression} data is broken or cut off after line {line} ({source}); `{compression} -t` checks a file; \
          import a whole copy of it, which leaves what was imported as it is"
     )]
-    Broken { compression: &'static str, line: u64, source: io::Error },
+    Broken {
+        compression: &'static str,
+        line: u64,
+        source: io::Error,
+    },
     #[error("it cannot be read beyond line {0}: {1}; import it again when that is solved")]
     File(u64, #[source] io::Error),
     /// The first line begins a JSON array.
@@ -158,22 +174,44 @@ pub enum ImportError {
     /// A required field has no column.
     #[error("{0}; nothing of it was imported")]
     Columns(String),
-    #[error("the row that begins in line {0} has a quote that is not closed; correct it and import the file again")]
+    #[error(
+        "the row that begins in line {0} has a quote that is not closed; correct it and import the file again"
+    )]
     OpenQuote(u64),
-    #[error("it was interrupted; import it again for the rest, which leaves what was imported as it is")]
+    #[error(
+        "it was interrupted; import it again for the rest, which leaves what was imported as it is"
+    )]
     Interrupted,
     #[error("{0}; run it again to go on, which leaves what was imported as it is")]
     Store(#[from] StoreError),
-    #[error("the file of rejected lines cannot be written: {0}; run it again, which leaves what was imported as it is")]
+    #[error(
+        "the file of rejected lines cannot be written: {0}; run it again, which leaves what was imported as it is"
+    )]
     Rejects(#[source] io::Error),
 }
 
-/// Imports comments or records. Returns the outcome, also of an import that ended early. Rows before an error of the source
-/// are imported, too.
-pub async fn import(table: &Table, source: Source, options: &ImportOptions) -> (ImportReport, Result<(), ImportError>) {
-    let Source { name, rows, progress } = source;
+/// Imports comments or records. Returns the outcome, also of an import that ended early. Rows
+/// before an error of the source are imported, too.
+pub async fn import(
+    table: &Table,
+    source: Source,
+    options: &ImportOptions,
+) -> (ImportReport, Result<(), ImportError>) {
+    let Source {
+        name,
+        rows,
+        progress,
+    } = source;
     let (writes, keys, report) = (JoinSet::new(), HashSet::new(), ImportReport::default());
-    let mut import = Import { table, options, name, progress, writes, keys, report };
+    let mut import = Import {
+        table,
+        options,
+        name,
+        progress,
+        writes,
+        keys,
+        report,
+    };
     let interrupted = async {
         let mut interrupted = options.interrupted.clone()?;
         interrupted.wait_for(|is| *is).await.ok().map(drop)
@@ -225,7 +263,12 @@ impl Import<'_> {
     async fn start_all(&mut self, rows: Rows) -> Result<(), ImportError> {
         let (mut rows, reading) = read_ahead(rows);
         while let Some(row) = rows.recv().await {
-            let Row { number, content, text, doubt } = row?;
+            let Row {
+                number,
+                content,
+                text,
+                doubt,
+            } = row?;
             if let Some(doubt) = doubt {
                 add_mistake(&mut self.report.doubts, number, doubt.to_owned());
             }
@@ -234,7 +277,9 @@ impl Import<'_> {
                 Err(reason) => self.count(number, Outcome::Refused(reason), &text)?,
             }
         }
-        reading.join().unwrap_or_else(|panicked| resume_unwind(panicked));
+        reading
+            .join()
+            .unwrap_or_else(|panicked| resume_unwind(panicked));
         Ok(())
     }
 
@@ -247,7 +292,12 @@ impl Import<'_> {
     }
 
     /// Starts to write what a row says, after what was there before of its key.
-    async fn start(&mut self, number: u64, content: Content, text: String) -> Result<(), ImportError> {
+    async fn start(
+        &mut self,
+        number: u64,
+        content: Content,
+        text: String,
+    ) -> Result<(), ImportError> {
         while self.writes.len() >= CONCURRENT || self.keys.contains(content.key()) {
             self.finish_one().await?;
         }
@@ -262,8 +312,11 @@ impl Import<'_> {
     }
 
     async fn finish_one(&mut self) -> Result<(), ImportError> {
-        let Some(written) = self.writes.join_next().await else { return Ok(()) };
-        let (key, number, text, outcome) = written.unwrap_or_else(|panicked| resume_unwind(panicked.into_panic()));
+        let Some(written) = self.writes.join_next().await else {
+            return Ok(());
+        };
+        let (key, number, text, outcome) =
+            written.unwrap_or_else(|panicked| resume_unwind(panicked.into_panic()));
         self.keys.remove(&key);
         self.count(number, outcome?, &text)
     }
@@ -279,7 +332,8 @@ impl Import<'_> {
                 self.report.emptied += emptied;
             }
             Outcome::Refused(reason) => {
-                self.reject(number, &reason, text).map_err(ImportError::Rejects)?;
+                self.reject(number, &reason, text)
+                    .map_err(ImportError::Rejects)?;
                 self.report.bad += 1;
                 add_mistake(&mut self.report.mistakes, number, reason);
             }
@@ -288,7 +342,9 @@ impl Import<'_> {
     }
 
     fn reject(&self, number: u64, reason: &str, text: &str) -> io::Result<()> {
-        let Some(mut file) = self.options.rejects.as_deref() else { return Ok(()) };
+        let Some(mut file) = self.options.rejects.as_deref() else {
+            return Ok(());
+        };
         let read = Some(text).filter(|text| !text.is_empty());
         let row = serde_json::from_str(text).unwrap_or_else(|_| Value::from(read));
         let line = json!({"file": self.name, "line": number, "reason": reason, "row": row});
@@ -296,8 +352,15 @@ impl Import<'_> {
     }
 }
 
-async fn import_row(content: &Content, table: &Table, options: &ImportOptions) -> Result<Outcome, StoreError> {
-    let (key, mut backoff) = (content.key(), Backoff::until(tokio::time::Instant::now() + TRIED_FOR));
+async fn import_row(
+    content: &Content,
+    table: &Table,
+    options: &ImportOptions,
+) -> Result<Outcome, StoreError> {
+    let (key, mut backoff) = (
+        content.key(),
+        Backoff::until(tokio::time::Instant::now() + TRIED_FOR),
+    );
     loop {
         let last = match content.import(table, options).await {
             Ok(outcome) => return Ok(outcome),
@@ -306,14 +369,17 @@ async fn import_row(content: &Content, table: &Table, options: &ImportOptions) -
             }
             Err(WriteError::Store(error)) if error.is_unavailable() => Err(error),
             Err(WriteError::Store(error)) => return Err(error),
-            // Another writer was faster, or a deleted comment's duplicates hide this one: look again.
+            // Another writer was faster, or a deleted comment's duplicates hide this one: look
+            // again.
             Err(
                 WriteError::AlreadyExists
                 | WriteError::NotFound
                 | WriteError::RevisionMismatch { .. }
                 | WriteError::PreconditionFailed { .. }
                 | WriteError::Contended,
-            ) => Ok(Outcome::Refused(format!("{key:?} is being changed; import it again later"))),
+            ) => Ok(Outcome::Refused(format!(
+                "{key:?} is being changed; import it again later"
+            ))),
             Err(other) => return Ok(Outcome::Refused(other.to_string())),
         };
         if !backoff.wait().await {
@@ -337,8 +403,10 @@ mod tests {
         ] {
             add_mistake(&mut mistakes, number, reason.to_owned());
         }
-        let found: Vec<_> =
-            mistakes.iter().map(|found| (found.number, found.more, found.reason.contains("05"))).collect();
+        let found: Vec<_> = mistakes
+            .iter()
+            .map(|found| (found.number, found.more, found.reason.contains("05")))
+            .collect();
         assert_eq!(found, [(5, 2, true), (8, 0, false)]);
     }
 }

@@ -10,8 +10,9 @@ use super::{
     emptied,
 };
 
-/// A record to import: the fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without
-/// notice. Of the optional ones, a missing one is `None`, and null is `Some(None)`.
+/// A record to import: the fields of a line. Unknown ones are refused: a misspelt field would
+/// otherwise be lost without notice. Of the optional ones, a missing one is `None`, and null is
+/// `Some(None)`.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProductRow {
@@ -38,9 +39,14 @@ pub(super) fn read_product(line: &[u8]) -> Result<ProductRow, String> {
     checked.map(|_| row).map_err(|error| error.to_string())
 }
 
-/// Writes a record as a line, without the line's end. Equal records give equal lines, whatever their revisions.
+/// Writes a record as a line, without the line's end. Equal records give equal lines, whatever
+/// their revisions.
 pub fn to_product_line(record: ProductRecord) -> serde_json::Result<String> {
-    let ProductRecord { product, revision: _, details } = record;
+    let ProductRecord {
+        product,
+        revision: _,
+        details,
+    } = record;
     serde_json::to_string(&ProductRow {
         product,
         name: details.name,
@@ -57,32 +63,51 @@ impl ProductRow {
     /// The record as the row says, with what it does not name from the present one.
     fn details(&self, present: Option<&ProductDetails>) -> Result<ProductDetails, InvalidInput> {
         let present = present.cloned().unwrap_or_default();
-        let canonical = |tag: Option<Language>| tag.map(|tag| Language::parse(tag.as_str())).transpose();
-        let image = |text: Option<String>| text.map(|text| WebUrl::parse("image", &text)).transpose();
+        let canonical =
+            |tag: Option<Language>| tag.map(|tag| Language::parse(tag.as_str())).transpose();
+        let image =
+            |text: Option<String>| text.map(|text| WebUrl::parse("image", &text)).transpose();
         Ok(ProductDetails {
             name: ProductDetails::new_name(self.name.clone())?,
             url: self.url.clone().unwrap_or(present.url),
             image: self.image.clone().map_or(Ok(present.image), image)?,
-            brand: self.brand.clone().map_or(Ok(present.brand), ProductDetails::new_brand)?,
+            brand: self
+                .brand
+                .clone()
+                .map_or(Ok(present.brand), ProductDetails::new_brand)?,
             gtin: self.gtin.clone().unwrap_or(present.gtin),
-            sku: self.sku.clone().map_or(Ok(present.sku), ProductDetails::new_sku)?,
-            language: self.language.clone().map_or(Ok(present.language), canonical)?,
+            sku: self
+                .sku
+                .clone()
+                .map_or(Ok(present.sku), ProductDetails::new_sku)?,
+            language: self
+                .language
+                .clone()
+                .map_or(Ok(present.language), canonical)?,
         })
     }
 
-    pub(super) async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, WriteError> {
+    pub(super) async fn import(
+        &self,
+        table: &Table,
+        options: &ImportOptions,
+    ) -> Result<Outcome, WriteError> {
         let present = table.product(&self.product).await?;
         let details = self.details(present.as_ref().map(|present| &present.details))?;
         let outcome = match &present {
             Some(present) if present.details == details => return Ok(Outcome::Unchanged),
             Some(_) if !options.update => return Ok(Outcome::Differing),
-            Some(present) => Outcome::Updated { emptied: emptied(filled(&present.details), filled(&details)) },
+            Some(present) => Outcome::Updated {
+                emptied: emptied(filled(&present.details), filled(&details)),
+            },
             None => Outcome::Created,
         };
         if !options.dry_run {
             // Only this record is changed, and none that took its place since.
             let revision = present.map(|present| present.revision);
-            table.put_product(&self.product, &details, |current| current == revision).await?;
+            table
+                .put_product(&self.product, &details, |current| current == revision)
+                .await?;
         }
         Ok(outcome)
     }
@@ -90,8 +115,23 @@ impl ProductRow {
 
 /// Which of the fields that a record may lack it has.
 fn filled(details: &ProductDetails) -> [bool; 6] {
-    let ProductDetails { name: _, url, image, brand, gtin, sku, language } = details;
-    [url.is_some(), image.is_some(), brand.is_some(), gtin.is_some(), sku.is_some(), language.is_some()]
+    let ProductDetails {
+        name: _,
+        url,
+        image,
+        brand,
+        gtin,
+        sku,
+        language,
+    } = details;
+    [
+        url.is_some(),
+        image.is_some(),
+        brand.is_some(),
+        gtin.is_some(),
+        sku.is_some(),
+        language.is_some(),
+    ]
 }
 
 #[cfg(test)]
@@ -113,12 +153,27 @@ mod tests {
         };
         assert_eq!(to_product_line(record).unwrap(), GOOD.replace("EN", "en"));
         let least = read_product(br#"{"product":"p","name":"Name"}"#).unwrap();
-        assert_eq!(least.details(None).map(|least| (least.url, least.language)), Ok((None, None)));
+        assert_eq!(
+            least.details(None).map(|least| (least.url, least.language)),
+            Ok((None, None))
+        );
         // What a line does not name stays, and null empties it.
         let kept = least.details(Some(&details)).unwrap();
-        assert_eq!(kept, ProductDetails { name: "Name".to_owned(), ..details.clone() });
+        assert_eq!(
+            kept,
+            ProductDetails {
+                name: "Name".to_owned(),
+                ..details.clone()
+            }
+        );
         let emptied = read_product(br#"{"product":"p","name":"Machine","brand":null}"#).unwrap();
-        assert_eq!(emptied.details(Some(&details)), Ok(ProductDetails { brand: None, ..details.clone() }));
+        assert_eq!(
+            emptied.details(Some(&details)),
+            Ok(ProductDetails {
+                brand: None,
+                ..details.clone()
+            })
+        );
     }
 
     #[test]
@@ -126,11 +181,27 @@ mod tests {
         for (old, new, expected) in [
             ("a/b\",\"name", "..\",\"name", "product: \"..\""),
             ("Machine", " ", "name: is empty"),
-            ("a/b\",\"name", "\u{feff}a\",\"name", "product: \"\\u{feff}a\" begins or ends with"),
+            (
+                "a/b\",\"name",
+                "\u{feff}a\",\"name",
+                "product: \"\\u{feff}a\" begins or ends with",
+            ),
             ("\"name\":\"Machine\",", "", "missing field `name`"),
-            ("https://a/b", "ftp://a/b", "url: \"ftp://a/b\" is not a URL"),
-            ("\"image\":null", "\"image\":\"a.jpg\"", "image: \"a.jpg\" is not a URL"),
-            ("3931", "3932", "gtin: \"4006381333932\" has a wrong check digit"),
+            (
+                "https://a/b",
+                "ftp://a/b",
+                "url: \"ftp://a/b\" is not a URL",
+            ),
+            (
+                "\"image\":null",
+                "\"image\":\"a.jpg\"",
+                "image: \"a.jpg\" is not a URL",
+            ),
+            (
+                "3931",
+                "3932",
+                "gtin: \"4006381333932\" has a wrong check digit",
+            ),
             ("EN", "e", "language"),
             ("EN", "german", "language: \"german\" is not a language tag"),
             ("\"sku\"", "\"SKU\"", "SKU"),

@@ -1,13 +1,16 @@
-//! How a foreign file is read: which columns are the fields of a comment, and how their values are written.
+//! How a foreign file is read: which columns are the fields of a comment, and how their values are
+//! written.
 //!
-//! A row is an object. It is a line of JSON, or a table's row, whose cells have the names of its columns. What no field
-//! takes is left out.
+//! A row is an object. It is a line of JSON, or a table's row, whose cells have the names of its
+//! columns. What no field takes is left out.
 
 use std::path::Path;
 
 use clap::ValueEnum;
 use jiff::tz::TimeZone;
-use model::{AuthorId, CommentAttributes, CommentId, InvalidInput, Language, ProductId, Rating, Status};
+use model::{
+    AuthorId, CommentAttributes, CommentId, InvalidInput, Language, ProductId, Rating, Status,
+};
 use serde_json::{Map, Value};
 
 use super::{
@@ -33,10 +36,18 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format that a file's name asks for: `.csv` or `.tsv`, whether or not `.gz` or `.zst` follows, or JSON Lines.
+    /// The format that a file's name asks for: `.csv` or `.tsv`, whether or not `.gz` or `.zst`
+    /// follows, or JSON Lines.
     pub(crate) fn of_name(path: &Path) -> Self {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-        let plain = [".gz", ".zst"].into_iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .to_lowercase();
+        let plain = [".gz", ".zst"]
+            .into_iter()
+            .find_map(|ending| name.strip_suffix(ending))
+            .unwrap_or(&name);
         match plain.rsplit_once('.') {
             Some((_, "csv")) => Self::Csv,
             Some((_, "tsv" | "tab")) => Self::Tsv,
@@ -52,14 +63,15 @@ pub struct ReadingArgs {
     /// The format of the files [default: csv or tsv for names that say so, otherwise json-lines]
     #[arg(long, value_name = "FORMAT")]
     pub(super) format: Option<Format>,
-    /// The column of a field, where it has another name, such as `rating=stars,body=text`; `a.b` is b within a, and
-    /// `status=` takes no column.
+    /// The column of a field, where it has another name, such as `rating=stars,body=text`; `a.b` is
+    /// b within a, and `status=` takes no column.
     #[arg(long, value_name = "FIELD=COLUMN", value_delimiter = ',', value_parser = assignment)]
     map: Vec<(String, String)>,
     /// The value of a field where the file has none, such as `language=en`; repeatable.
     #[arg(long, value_name = "FIELD=TEXT", value_parser = assignment)]
     set: Vec<(String, String)>,
-    /// How dates are written: `unix`, `unix-ms`, or as in strptime, `%d.%m.%Y %H:%M` [default: RFC 3339]
+    /// How dates are written: `unix`, `unix-ms`, or as in strptime, `%d.%m.%Y %H:%M` [default: RFC
+    /// 3339]
     #[arg(long, value_name = "FORMAT", value_parser = date_format)]
     date_format: Option<String>,
     /// The time zone of dates whose format has none, such as Europe/Berlin [default: UTC]
@@ -79,7 +91,10 @@ fn assignment(text: &str) -> Result<(String, String), String> {
 
 /// What is assigned to a field; the last one counts.
 fn assigned<'a>(assignments: &'a [(String, String)], field: &str) -> Option<&'a str> {
-    assignments.iter().rfind(|(of, _)| of == field).map(|(_, text)| text.as_str())
+    assignments
+        .iter()
+        .rfind(|(of, _)| of == field)
+        .map(|(_, text)| text.as_str())
 }
 
 impl ReadingArgs {
@@ -88,40 +103,58 @@ impl ReadingArgs {
         assigned(&self.map, field).unwrap_or(field)
     }
 
-    /// The fields for which a table with these columns has none: required ones, and those whose columns were named.
+    /// The fields for which a table with these columns has none: required ones, and those whose
+    /// columns were named.
     pub(super) fn missing(&self, columns: &[String]) -> Vec<&'static str> {
         let is_missing = |field: &&str| {
             let column = self.column(field);
             !columns.iter().any(|name| name == column) && assigned(&self.set, field).is_none()
         };
-        let is_named = |field: &&str| assigned(&self.map, field).is_some_and(|column| !column.is_empty());
-        REQUIRED.into_iter().chain(OPTIONAL.into_iter().filter(is_named)).filter(is_missing).collect()
+        let is_named =
+            |field: &&str| assigned(&self.map, field).is_some_and(|column| !column.is_empty());
+        REQUIRED
+            .into_iter()
+            .chain(OPTIONAL.into_iter().filter(is_named))
+            .filter(is_missing)
+            .collect()
     }
 
     fn columns(&self) -> impl Iterator<Item = &str> {
-        REQUIRED.iter().chain(&OPTIONAL).map(|field| self.column(field))
+        REQUIRED
+            .iter()
+            .chain(&OPTIONAL)
+            .map(|field| self.column(field))
     }
 
     /// Whether a field has this column, or what is within it.
     pub(super) fn takes(&self, name: &str) -> bool {
-        self.columns().any(|column| column == name || column.split('.').next() == Some(name))
+        self.columns()
+            .any(|column| column == name || column.split('.').next() == Some(name))
     }
 
-    /// The column that a table's header means: one of a field, whatever the case of its letters, unless another header
-    /// names it exactly.
+    /// The column that a table's header means: one of a field, whatever the case of its letters,
+    /// unless another header names it exactly.
     pub(super) fn column_of_header<'a>(&'a self, header: &'a str, headers: &[&str]) -> &'a str {
-        let is_meant = |column: &&str| column.to_lowercase() == header.to_lowercase() && !headers.contains(column);
+        let is_meant = |column: &&str| {
+            column.to_lowercase() == header.to_lowercase() && !headers.contains(column)
+        };
         self.columns().find(is_meant).unwrap_or(header)
     }
 
     /// Makes a comment of a row. The error says in one line why it is none.
     pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, String> {
-        self.line(row).and_then(CommentRow::try_from).map_err(|error| printable(&error.to_string()))
+        self.line(row)
+            .and_then(CommentRow::try_from)
+            .map_err(|error| printable(&error.to_string()))
     }
 
     fn line(&self, row: &Map<String, Value>) -> Result<Line, InvalidInput> {
         let date = |text: &str| match &self.date_format {
-            Some(format) => read_date(format, text, self.time_zone.as_ref().unwrap_or(&TimeZone::UTC)),
+            Some(format) => read_date(
+                format,
+                text,
+                self.time_zone.as_ref().unwrap_or(&TimeZone::UTC),
+            ),
             None => rfc_3339(text),
         };
         Ok(Line {
@@ -133,7 +166,9 @@ impl ReadingArgs {
             title: self.optional(row, "title", plain)?,
             body: self.required(row, "body", plain)?,
             author: self.optional(row, "author", plain)?,
-            status: self.optional(row, "status", |text| Status::parse(&text.to_lowercase()))?.flatten(),
+            status: self
+                .optional(row, "status", |text| Status::parse(&text.to_lowercase()))?
+                .flatten(),
             attributes: self.optional(row, "attributes", CommentAttributes::parse)?,
             author_id: self.optional(row, "author_id", AuthorId::parse)?,
         })
@@ -147,11 +182,15 @@ impl ReadingArgs {
     ) -> Result<T, InvalidInput> {
         self.optional(row, field, parse)?.flatten().ok_or_else(|| {
             let column = self.column(field);
-            InvalidInput::new(field, format!("{column:?} is missing or empty; --set {field}=TEXT gives a value"))
+            InvalidInput::new(
+                field,
+                format!("{column:?} is missing or empty; --set {field}=TEXT gives a value"),
+            )
         })
     }
 
-    /// The value of a field. `None` if the row does not name it, and `Some(None)` if it is empty there.
+    /// The value of a field. `None` if the row does not name it, and `Some(None)` if it is empty
+    /// there.
     fn optional<T>(
         &self,
         row: &Map<String, Value>,
@@ -186,17 +225,26 @@ fn text(field: &'static str, value: &Value) -> Result<String, InvalidInput> {
         Value::String(text) if matches!(field, "title" | "body" | "author") => Ok(text.clone()),
         Value::String(text) => Ok(text.trim().to_owned()),
         // A number with a fraction or too many digits has lost some of them, so it names nothing.
-        Value::Number(number) if number.is_f64() && matches!(field, "id" | "product" | "author_id") => {
-            Err(InvalidInput::new(field, format!("{number} is not a whole number that JSON keeps")))
+        Value::Number(number)
+            if number.is_f64() && matches!(field, "id" | "product" | "author_id") =>
+        {
+            Err(InvalidInput::new(
+                field,
+                format!("{number} is not a whole number that JSON keeps"),
+            ))
         }
         Value::Object(_) if field == "attributes" => Ok(value.to_string()),
         Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        Value::Array(_) | Value::Object(_) => Err(InvalidInput::new(field, "holds several values, not a text")),
+        Value::Array(_) | Value::Object(_) => {
+            Err(InvalidInput::new(field, "holds several values, not a text"))
+        }
     }
 }
 
 fn rating(text: &str) -> Result<Rating, InvalidInput> {
-    let number = text.parse().map_err(|_| InvalidInput::new("rating", format!("{text:?} is not a number")))?;
+    let number = text
+        .parse()
+        .map_err(|_| InvalidInput::new("rating", format!("{text:?} is not a number")))?;
     Rating::of_number(number)
 }
 
@@ -220,7 +268,9 @@ mod tests {
 
     fn reading(options: &[&str]) -> ReadingArgs {
         let args = std::iter::once("import").chain(options.iter().copied());
-        Command::try_parse_from(args).unwrap_or_else(|error| panic!("{error}")).args
+        Command::try_parse_from(args)
+            .unwrap_or_else(|error| panic!("{error}"))
+            .args
     }
 
     /// A row with every field under its own name, and these values beside or instead of them.
@@ -229,12 +279,16 @@ mod tests {
             "id": "1", "product": "p", "language": "en", "rating": "4", "created_at": "2024-02-29T12:00:00Z",
             "body": "Fine."
         });
-        row.as_object_mut().unwrap().extend(values.as_object().unwrap().clone());
+        row.as_object_mut()
+            .unwrap()
+            .extend(values.as_object().unwrap().clone());
         row.as_object().unwrap().clone()
     }
 
     fn made(options: &[&str], values: &Value) -> Result<NewComment, String> {
-        reading(options).comment(&row(values)).map(|row| row.comment)
+        reading(options)
+            .comment(&row(values))
+            .map(|row| row.comment)
     }
 
     fn made_well(options: &[&str], values: &Value) -> NewComment {
@@ -246,73 +300,147 @@ mod tests {
         let options = ["--map", "rating=stars,body=text.full,author=user.name"];
         let values = json!({"stars": 2, "text": {"full": "Bad."}, "user": {"name": "A", "mail": "x"}, "title": null});
         let comment = made_well(&options, &values);
-        assert_eq!((comment.id.as_str(), comment.rating.get(), comment.text.body.as_str()), ("1", 2, "Bad."));
-        assert_eq!((comment.text.author.as_deref(), comment.text.title), (Some("A"), None));
+        assert_eq!(
+            (
+                comment.id.as_str(),
+                comment.rating.get(),
+                comment.text.body.as_str()
+            ),
+            ("1", 2, "Bad.")
+        );
+        assert_eq!(
+            (comment.text.author.as_deref(), comment.text.title),
+            (Some("A"), None)
+        );
         let names = ["stars", "text", "user", "title", "body", "mail"];
-        assert_eq!(names.map(|name| reading(&options).takes(name)), [true, true, true, true, false, false]);
+        assert_eq!(
+            names.map(|name| reading(&options).takes(name)),
+            [true, true, true, true, false, false]
+        );
     }
 
     #[test]
     fn a_value_is_set_only_where_the_file_has_none() {
         let options = ["--set", "language=fr", "--set", "author=a, b"];
         let comment = made_well(&options, &json!({"language": "", "author": "C"}));
-        assert_eq!((comment.language.as_str(), comment.text.author.as_deref()), ("fr", Some("C")));
-        assert_eq!(made_well(&options, &json!({})).text.author.as_deref(), Some("a, b"));
+        assert_eq!(
+            (comment.language.as_str(), comment.text.author.as_deref()),
+            ("fr", Some("C"))
+        );
+        assert_eq!(
+            made_well(&options, &json!({})).text.author.as_deref(),
+            Some("a, b")
+        );
     }
 
     #[test]
     fn an_empty_value_of_a_named_column_is_null_and_a_missing_column_says_nothing() {
-        let patch = |options: &[&str], values: Value| reading(options).comment(&row(&values)).unwrap().patch();
+        let patch = |options: &[&str], values: Value| {
+            reading(options).comment(&row(&values)).unwrap().patch()
+        };
         let empty = json!({"title": "", "author": null, "attributes": " ", "author_id": null});
         let emptied = patch(&[], empty.clone());
         assert_eq!((emptied.title, emptied.author), (Some(None), Some(None)));
-        assert_eq!((emptied.attributes, emptied.author_id), (Some(None), Some(None)));
+        assert_eq!(
+            (emptied.attributes, emptied.author_id),
+            (Some(None), Some(None))
+        );
         let left = patch(&["--map", "author="], json!({"title": "", "author": "A"}));
         assert_eq!((left.title, left.author), (Some(None), None));
         assert_eq!((left.attributes, left.author_id), (None, None));
-        assert_eq!(patch(&["--set", "author=B"], empty).author, Some(Some("B".to_owned())));
+        assert_eq!(
+            patch(&["--set", "author=B"], empty).author,
+            Some(Some("B".to_owned()))
+        );
     }
 
     #[test]
     fn a_status_is_read_under_any_name_and_only_where_the_file_has_one() {
         let status = |options: &[&str], values: Value| made_well(options, &values).status;
         assert_eq!(status(&[], json!({})), None);
-        assert_eq!(status(&[], json!({"status": "hidden"})), Some(Status::Hidden));
+        assert_eq!(
+            status(&[], json!({"status": "hidden"})),
+            Some(Status::Hidden)
+        );
         let options = ["--map", "status=state"];
-        assert_eq!(status(&options, json!({"state": " Pending ", "status": "sent"})), Some(Status::Pending));
-        assert_eq!(status(&["--set", "status=pending"], json!({"status": null})), Some(Status::Pending));
+        assert_eq!(
+            status(&options, json!({"state": " Pending ", "status": "sent"})),
+            Some(Status::Pending)
+        );
+        assert_eq!(
+            status(&["--set", "status=pending"], json!({"status": null})),
+            Some(Status::Pending)
+        );
         let error = made(&[], &json!({"status": "sent"})).unwrap_err();
-        assert_eq!(error, "status: \"sent\" is not published, pending or hidden");
+        assert_eq!(
+            error,
+            "status: \"sent\" is not published, pending or hidden"
+        );
         // A column that means something else is left out.
-        assert_eq!(status(&["--map", "status="], json!({"status": "sent", "": "hidden"})), None);
+        assert_eq!(
+            status(
+                &["--map", "status="],
+                json!({"status": "sent", "": "hidden"})
+            ),
+            None
+        );
         let reading = reading(&["--map", "status=,title="]);
-        assert_eq!(reading.missing(&REQUIRED.map(str::to_owned)), Vec::<&str>::new());
+        assert_eq!(
+            reading.missing(&REQUIRED.map(str::to_owned)),
+            Vec::<&str>::new()
+        );
         assert!(!reading.takes("status") && reading.takes("author"));
     }
 
     #[test]
     fn ratings_and_dates_are_converted() {
-        let options = ["--date-format", "%d.%m.%Y %H:%M", "--time-zone", "Asia/Tokyo"];
-        let comment = made_well(&options, &json!({"rating": " 4.0", "created_at": "1.1.1970 9:00"}));
-        assert_eq!((comment.rating.get(), comment.created_at.epoch_ms()), (4, 0));
-        assert!(Command::try_parse_from(["import", "--time-zone", "Asia/Tokyo"]).is_err(), "of which dates?");
+        let options = [
+            "--date-format",
+            "%d.%m.%Y %H:%M",
+            "--time-zone",
+            "Asia/Tokyo",
+        ];
+        let comment = made_well(
+            &options,
+            &json!({"rating": " 4.0", "created_at": "1.1.1970 9:00"}),
+        );
+        assert_eq!(
+            (comment.rating.get(), comment.created_at.epoch_ms()),
+            (4, 0)
+        );
+        assert!(
+            Command::try_parse_from(["import", "--time-zone", "Asia/Tokyo"]).is_err(),
+            "of which dates?"
+        );
     }
 
     #[test]
     fn a_bad_row_names_the_field_and_the_reason() {
         for (values, expected) in [
-            (json!({"rating": "good"}), "rating: \"good\" is not a number"),
+            (
+                json!({"rating": "good"}),
+                "rating: \"good\" is not a number",
+            ),
             (json!({"rating": "4.5"}), "4.5 is not a rating"),
             (json!({"rating": "inf"}), "rating: inf is not a rating"),
             (json!({"body": ""}), "body: \"body\" is missing or empty"),
             (json!({"id": null}), "id: \"id\" is missing or empty"),
             (json!({"product": ["a"]}), "product: holds several values"),
             (json!({"language": "\u{1b}[31m"}), "language"),
-            (json!({"created_at": "29.2.2024"}), "`pagemark import --date-format` reads other forms"),
-            (json!({"language": "german"}), "\"german\" is not a language tag"),
+            (
+                json!({"created_at": "29.2.2024"}),
+                "`pagemark import --date-format` reads other forms",
+            ),
+            (
+                json!({"language": "german"}),
+                "\"german\" is not a language tag",
+            ),
         ] {
             let error = made(&[], &values).unwrap_err();
-            assert!(error.contains(expected) && !error.contains(char::is_control), "{error}");
+            assert!(
+                error.contains(expected) && !error.contains(char::is_control),
+                "{error}"
+            );
         }
     }
 
@@ -320,9 +448,20 @@ mod tests {
     fn a_table_without_a_column_for_a_required_field_is_noticed() {
         let columns = ["stars", "body", "product"].map(str::to_owned);
         let missing = |options: &[&str]| reading(options).missing(&columns);
-        assert_eq!(missing(&["--map", "rating=stars"]), ["id", "language", "created_at"]);
-        let options =
-            ["--map", "rating=stars", "--set", "id=1", "--set", "language=en", "--set", "created_at=2024-01-01"];
+        assert_eq!(
+            missing(&["--map", "rating=stars"]),
+            ["id", "language", "created_at"]
+        );
+        let options = [
+            "--map",
+            "rating=stars",
+            "--set",
+            "id=1",
+            "--set",
+            "language=en",
+            "--set",
+            "created_at=2024-01-01",
+        ];
         assert!(missing(&options).is_empty());
     }
 
@@ -341,7 +480,11 @@ mod tests {
 
     #[test]
     fn an_assignment_names_a_field() {
-        assert!(assignment("stars=rating").unwrap_err().contains("is not a field: id, product"));
+        assert!(
+            assignment("stars=rating")
+                .unwrap_err()
+                .contains("is not a field: id, product")
+        );
         assert!(assignment("rating").is_err());
     }
 }

@@ -1,13 +1,15 @@
 //! Tables whose cells are separated by commas, semicolons or tabs. The first row names the columns.
 //!
-//! The crate `csv` splits a row into cells. Before, each row is checked for quotes, so that none swallows other rows:
+//! The crate `csv` splits a row into cells. Before, each row is checked for quotes, so that none
+//! swallows other rows:
 //!
 //! - A quote inside a cell that does not begin with one is text.
-//! - With commas, a cell that begins with a quote ends with one, and may hold line ends (RFC 4180). Text behind its closing
-//!   quote makes its first line a bad row, and the next line begins a new one. A quote that is never closed ends the import.
-//! - Many programs write tables with tabs without any quoting. So quotes count only in a row where they are whole: each
-//!   cell that begins with a quote ends with one, and no such cell holds both a tab and a line end. In every other row,
-//!   quotes are text, and the row ends with its line.
+//! - With commas, a cell that begins with a quote ends with one, and may hold line ends (RFC 4180).
+//!   Text behind its closing quote makes its first line a bad row, and the next line begins a new
+//!   one. A quote that is never closed ends the import.
+//! - Many programs write tables with tabs without any quoting. So quotes count only in a row where
+//!   they are whole: each cell that begins with a quote ends with one, and no such cell holds both
+//!   a tab and a line end. In every other row, quotes are text, and the row ends with its line.
 
 use std::collections::VecDeque;
 
@@ -21,8 +23,7 @@ use super::{
     source::{Content, LINE_MAX_BYTES, LineReader, NumberedLine, Row, Rows},
 };
 
-const SPANS_ROWS: &str =
-    "a cell holds what looks like the end of one row and the beginning of another: is a quote missing?";
+const SPANS_ROWS: &str = "a cell holds what looks like the end of one row and the beginning of another: is a quote missing?";
 
 /// Where in a cell the next byte stands.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +46,8 @@ struct Quotes {
 }
 
 impl Quotes {
-    /// Follows the quotes over further bytes of the row. `false` if text stands behind a closing quote, or if in a table with
-    /// tabs a cell holds both a tab and a line end.
+    /// Follows the quotes over further bytes of the row. `false` if text stands behind a closing
+    /// quote, or if in a table with tabs a cell holds both a tab and a line end.
     fn follow(&mut self, bytes: &[u8], delimiter: u8) -> bool {
         bytes.iter().all(|byte| {
             let ends_cell = *byte == delimiter || matches!(byte, b'\n' | b'\r');
@@ -73,12 +74,20 @@ impl Quotes {
 
 /// The rows of a file, as comments, up to the first error.
 pub(super) fn rows(lines: LineReader, delimiter: u8, reading: ReadingArgs) -> Rows {
-    let mut table = Table { lines, ahead: VecDeque::new(), delimiter, columns: None, reading };
+    let mut table = Table {
+        lines,
+        ahead: VecDeque::new(),
+        delimiter,
+        columns: None,
+        reading,
+    };
     // A line has several rows if a program ends them with carriage returns alone.
-    Box::new(std::iter::from_fn(move || table.next().transpose()).flat_map(|rows| match rows {
-        Ok(rows) => rows.into_iter().map(Ok).collect(),
-        Err(ended) => vec![Err(ended)],
-    }))
+    Box::new(
+        std::iter::from_fn(move || table.next().transpose()).flat_map(|rows| match rows {
+            Ok(rows) => rows.into_iter().map(Ok).collect(),
+            Err(ended) => vec![Err(ended)],
+        }),
+    )
 }
 
 struct Table {
@@ -95,7 +104,11 @@ impl Table {
     fn next(&mut self) -> Result<Option<Vec<Row>>, ImportError> {
         let Some((number, line)) = self.next_line()? else {
             // A file without a first row has no columns.
-            return if self.columns.is_some() { Ok(None) } else { self.named(&StringRecord::new()).map(|_| None) };
+            return if self.columns.is_some() {
+                Ok(None)
+            } else {
+                self.named(&StringRecord::new()).map(|_| None)
+            };
         };
         let (bytes, quoting) = match line {
             Ok(line) => self.whole_row(number, line)?,
@@ -123,11 +136,20 @@ impl Table {
     }
 
     fn next_line(&mut self) -> Result<Option<NumberedLine>, ImportError> {
-        self.ahead.pop_front().map(Ok).or_else(|| self.lines.next()).transpose()
+        self.ahead
+            .pop_front()
+            .map(Ok)
+            .or_else(|| self.lines.next())
+            .transpose()
     }
 
-    /// A line with those on which a quoted cell continues, and whether its quotes count, or why it cannot be read.
-    fn whole_row(&mut self, number: u64, mut bytes: Vec<u8>) -> Result<(Vec<u8>, Result<bool, String>), ImportError> {
+    /// A line with those on which a quoted cell continues, and whether its quotes count, or why it
+    /// cannot be read.
+    fn whole_row(
+        &mut self,
+        number: u64,
+        mut bytes: Vec<u8>,
+    ) -> Result<(Vec<u8>, Result<bool, String>), ImportError> {
         let (mut quotes, first, mut others) = (Quotes::default(), bytes.len(), Vec::new());
         let mut is_right = quotes.follow(&bytes, self.delimiter);
         while is_right && quotes.place == Place::Quoted && bytes.len() <= LINE_MAX_BYTES {
@@ -148,43 +170,81 @@ impl Table {
             return Err(ImportError::OpenQuote(number));
         }
         bytes.truncate(first);
-        others.into_iter().rev().for_each(|line| self.ahead.push_front(line));
+        others
+            .into_iter()
+            .rev()
+            .for_each(|line| self.ahead.push_front(line));
         let behind = "has text behind a closing quote; in quotes, two quotes stand for one";
-        Ok((bytes, if is_tabs { Ok(false) } else { Err(behind.to_owned()) }))
+        Ok((
+            bytes,
+            if is_tabs {
+                Ok(false)
+            } else {
+                Err(behind.to_owned())
+            },
+        ))
     }
 
     fn records(&self, bytes: &[u8], quoting: bool) -> Result<Vec<StringRecord>, String> {
         let mut reader = ReaderBuilder::new();
-        let reader = reader.delimiter(self.delimiter).quoting(quoting).has_headers(false).flexible(true);
-        let records = reader.buffer_capacity(bytes.len()).from_reader(bytes).into_records();
+        let reader = reader
+            .delimiter(self.delimiter)
+            .quoting(quoting)
+            .has_headers(false)
+            .flexible(true);
+        let records = reader
+            .buffer_capacity(bytes.len())
+            .from_reader(bytes)
+            .into_records();
         // It refuses nothing else.
-        records.collect::<Result<_, _>>().map_err(|_| "is not UTF-8".to_owned())
+        records
+            .collect::<Result<_, _>>()
+            .map_err(|_| "is not UTF-8".to_owned())
     }
 
     fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> Row {
         let cells: Vec<&str> = record.iter().collect();
         if cells.len() != columns.len() {
-            let reason = format!("has {} cells, but the first row names {} columns", cells.len(), columns.len());
+            let reason = format!(
+                "has {} cells, but the first row names {} columns",
+                cells.len(),
+                columns.len()
+            );
             return Row::new(number, Err(reason), Value::from(cells).to_string());
         }
         let row = named_cells(columns, &cells);
         let content = self.reading.comment(&row).map(Content::Comment);
         let doubt = self.spans_rows(&cells, columns).then_some(SPANS_ROWS);
-        Row { doubt, ..Row::new(number, content, Value::from(row).to_string()) }
+        Row {
+            doubt,
+            ..Row::new(number, content, Value::from(row).to_string())
+        }
     }
 
-    /// Whether a quoted cell begins in one good row and ends in another one, if its quotes are taken for text.
+    /// Whether a quoted cell begins in one good row and ends in another one, if its quotes are
+    /// taken for text.
     fn spans_rows(&self, cells: &[&str], columns: &[String]) -> bool {
         let is_good = |cells: Vec<&str>| {
-            cells.len() == columns.len() && self.reading.comment(&named_cells(columns, &cells)).is_ok()
+            cells.len() == columns.len()
+                && self.reading.comment(&named_cells(columns, &cells)).is_ok()
         };
         cells.iter().enumerate().any(|(at, cell)| {
-            let Some((first, rest)) = cell.split_once('\n') else { return false };
+            let Some((first, rest)) = cell.split_once('\n') else {
+                return false;
+            };
             let last = rest.rsplit('\n').next().unwrap_or_default();
             let (first, last) = (format!("\"{}", first.trim_end()), format!("{last}\""));
             let delimiter = char::from(self.delimiter);
-            let begun = cells.iter().take(at).copied().chain(first.split(delimiter)).collect();
-            let ended = last.split(delimiter).chain(cells.iter().skip(at + 1).copied()).collect();
+            let begun = cells
+                .iter()
+                .take(at)
+                .copied()
+                .chain(first.split(delimiter))
+                .collect();
+            let ended = last
+                .split(delimiter)
+                .chain(cells.iter().skip(at + 1).copied())
+                .collect();
             is_good(begun) && is_good(ended)
         })
     }
@@ -203,10 +263,16 @@ impl Table {
         }
         let missing = self.reading.missing(&columns);
         let Some(field) = missing.first() else {
-            let left_out: Vec<&str> =
-                columns.iter().map(String::as_str).filter(|name| !self.reading.takes(name)).collect();
+            let left_out: Vec<&str> = columns
+                .iter()
+                .map(String::as_str)
+                .filter(|name| !self.reading.takes(name))
+                .collect();
             if !left_out.is_empty() {
-                eprintln!("pagemark: left out, because no field takes them: {}", printable(&left_out.join(", ")));
+                eprintln!(
+                    "pagemark: left out, because no field takes them: {}",
+                    printable(&left_out.join(", "))
+                );
             }
             return Ok(columns);
         };
@@ -220,7 +286,11 @@ impl Table {
 }
 
 fn named_cells(columns: &[String], cells: &[&str]) -> Map<String, Value> {
-    columns.iter().cloned().zip(cells.iter().copied().map(Value::from)).collect()
+    columns
+        .iter()
+        .cloned()
+        .zip(cells.iter().copied().map(Value::from))
+        .collect()
 }
 
 #[cfg(test)]
@@ -257,43 +327,86 @@ mod tests {
             Content::Comment(row) => row.comment.text.body,
             Content::Product(row) => panic!("{row:?} is no comment"),
         };
-        rows.into_iter().map(Result::unwrap).map(|row| (row.number, row.content.map(body))).collect()
+        rows.into_iter()
+            .map(Result::unwrap)
+            .map(|row| (row.number, row.content.map(body)))
+            .collect()
     }
 
     #[test]
     fn a_cell_may_hold_line_ends_and_quotes() {
-        let content =
-            format!("\u{feff}{HEADER}{}{}", row("1", "\"Fine,\r\n\nand \"\"cheap\"\".\""), row("2", "5\" disk."));
+        let content = format!(
+            "\u{feff}{HEADER}{}{}",
+            row("1", "\"Fine,\r\n\nand \"\"cheap\"\".\""),
+            row("2", "5\" disk.")
+        );
         let expected = [(2, "Fine,\r\n\nand \"cheap\"."), (5, "5\" disk.")];
-        assert_eq!(bodies(read(content.as_bytes())), expected.map(|(number, body)| (number, Ok(body.to_owned()))));
+        assert_eq!(
+            bodies(read(content.as_bytes())),
+            expected.map(|(number, body)| (number, Ok(body.to_owned())))
+        );
         // Some programs end rows with carriage returns alone.
         let content = format!("{HEADER}{}{}", row("1", "a"), row("2", "b")).replace('\n', "\r");
-        assert_eq!(bodies(read(content.as_bytes())), ["a", "b"].map(|body| (1, Ok(body.to_owned()))));
+        assert_eq!(
+            bodies(read(content.as_bytes())),
+            ["a", "b"].map(|body| (1, Ok(body.to_owned())))
+        );
     }
 
     #[test]
     fn a_bad_row_is_named_and_the_next_is_read() {
-        let content = [HEADER.as_bytes(), b"1,p\n", row("2", "a").replace('a', "\u{1}").as_bytes()].concat();
-        let content = [&content, row("3", "x").as_bytes(), b"4,p,en,4,2024-02-29T12:00:00Z,\xff\n"].concat();
+        let content = [
+            HEADER.as_bytes(),
+            b"1,p\n",
+            row("2", "a").replace('a', "\u{1}").as_bytes(),
+        ]
+        .concat();
+        let content = [
+            &content,
+            row("3", "x").as_bytes(),
+            b"4,p,en,4,2024-02-29T12:00:00Z,\xff\n",
+        ]
+        .concat();
         let rows: Vec<_> = read(&content).into_iter().map(Result::unwrap).collect();
         let reason = |at: usize| rows[at].content.as_ref().unwrap_err().as_str();
         assert_eq!(reason(0), "has 2 cells, but the first row names 6 columns");
         assert!(reason(1).contains("body"), "{}", reason(1));
         assert!(rows[2].content.is_ok());
         assert_eq!(reason(3), "is not UTF-8");
-        assert_eq!(rows.iter().map(|row| row.number).collect::<Vec<_>>(), [2, 3, 4, 5]);
-        assert_eq!(serde_json::from_str::<Value>(&rows[1].text).unwrap()["id"], "2");
+        assert_eq!(
+            rows.iter().map(|row| row.number).collect::<Vec<_>>(),
+            [2, 3, 4, 5]
+        );
+        assert_eq!(
+            serde_json::from_str::<Value>(&rows[1].text).unwrap()["id"],
+            "2"
+        );
     }
 
     #[test]
     fn text_behind_a_closing_quote_makes_a_bad_row_and_the_next_line_is_read() {
-        let rows = [row("1", "\"Great machine"), row("2", "fine"), row("3", "\"done\" they said"), row("4", "last")];
+        let rows = [
+            row("1", "\"Great machine"),
+            row("2", "fine"),
+            row("3", "\"done\" they said"),
+            row("4", "last"),
+        ];
         let read = bodies(read(format!("{HEADER}{}", rows.concat()).as_bytes()));
-        let is_bad =
-            |at: usize| read[at].1.as_ref().is_err_and(|reason| reason.contains("text behind a closing quote"));
+        let is_bad = |at: usize| {
+            read[at]
+                .1
+                .as_ref()
+                .is_err_and(|reason| reason.contains("text behind a closing quote"))
+        };
         assert!(is_bad(0) && is_bad(2), "{read:?}");
-        assert_eq!(read.iter().map(|(number, _)| *number).collect::<Vec<_>>(), [2, 3, 4, 5]);
-        assert_eq!((&read[1].1, &read[3].1), (&Ok("fine".to_owned()), &Ok("last".to_owned())));
+        assert_eq!(
+            read.iter().map(|(number, _)| *number).collect::<Vec<_>>(),
+            [2, 3, 4, 5]
+        );
+        assert_eq!(
+            (&read[1].1, &read[3].1),
+            (&Ok("fine".to_owned()), &Ok("last".to_owned()))
+        );
     }
 
     #[test]
@@ -301,14 +414,36 @@ mod tests {
         let header = "id,body,product,language,rating,created_at\n";
         let middle = |id: &str, body: &str| format!("{id},{body},p,en,4,2024-02-29T12:00:00Z\n");
         for (content, is_doubtful) in [
-            (HEADER.to_owned() + &row("1", "\"Great") + &row("2", "fine\""), true),
-            (HEADER.to_owned() + &row("1", "\"") + &row("2", "fine") + &row("3", "done\""), true),
-            (header.to_owned() + &middle("1", "\"Great") + &middle("2", "done\""), true),
-            (HEADER.to_owned() + &row("1", "\"One,\ntwo, three, four, five, six\""), false),
-            (header.to_owned() + &middle("1", "\"Great, fine,\nand, well, done\""), false),
+            (
+                HEADER.to_owned() + &row("1", "\"Great") + &row("2", "fine\""),
+                true,
+            ),
+            (
+                HEADER.to_owned() + &row("1", "\"") + &row("2", "fine") + &row("3", "done\""),
+                true,
+            ),
+            (
+                header.to_owned() + &middle("1", "\"Great") + &middle("2", "done\""),
+                true,
+            ),
+            (
+                HEADER.to_owned() + &row("1", "\"One,\ntwo, three, four, five, six\""),
+                false,
+            ),
+            (
+                header.to_owned() + &middle("1", "\"Great, fine,\nand, well, done\""),
+                false,
+            ),
         ] {
-            let rows: Vec<Row> = read(content.as_bytes()).into_iter().map(Result::unwrap).collect();
-            assert_eq!((rows.len(), rows[0].content.is_ok()), (1, true), "{content}");
+            let rows: Vec<Row> = read(content.as_bytes())
+                .into_iter()
+                .map(Result::unwrap)
+                .collect();
+            assert_eq!(
+                (rows.len(), rows[0].content.is_ok()),
+                (1, true),
+                "{content}"
+            );
             assert_eq!(rows[0].doubt.is_some(), is_doubtful, "{content}");
         }
     }
@@ -328,36 +463,73 @@ mod tests {
     #[test]
     fn quotes_in_a_table_with_tabs_count_only_where_they_are_whole() {
         let table = |bodies: &[&str]| {
-            let rows: String = (1..).zip(bodies).map(|(id, body)| row(&format!("{id}"), body)).collect();
+            let rows: String = (1..)
+                .zip(bodies)
+                .map(|(id, body)| row(&format!("{id}"), body))
+                .collect();
             (HEADER.to_owned() + &rows).replace(',', "\t").into_bytes()
         };
         for (texts, expected) in [
             // Whole: they may hold line ends, or tabs.
-            (&["\"Fine.\"", "\"a \"\"b\"\"\"", "\"c\td\""][..], &[(2, "Fine."), (3, "a \"b\""), (4, "c\td")][..]),
-            (&["\"Fine.\n\nAnd \"\"cheap\"\".\"", "last"], &[(2, "Fine.\n\nAnd \"cheap\"."), (5, "last")]),
+            (
+                &["\"Fine.\"", "\"a \"\"b\"\"\"", "\"c\td\""][..],
+                &[(2, "Fine."), (3, "a \"b\""), (4, "c\td")][..],
+            ),
+            (
+                &["\"Fine.\n\nAnd \"\"cheap\"\".\"", "last"],
+                &[(2, "Fine.\n\nAnd \"cheap\"."), (5, "last")],
+            ),
             // Not whole: text.
             (
-                &["\"Great machine", "fine", "well \"done\"", "\"done\" they said", "last"],
-                &[(2, "\"Great machine"), (3, "fine"), (4, "well \"done\""), (5, "\"done\" they said"), (6, "last")],
+                &[
+                    "\"Great machine",
+                    "fine",
+                    "well \"done\"",
+                    "\"done\" they said",
+                    "last",
+                ],
+                &[
+                    (2, "\"Great machine"),
+                    (3, "fine"),
+                    (4, "well \"done\""),
+                    (5, "\"done\" they said"),
+                    (6, "last"),
+                ],
             ),
-            (&["\"Great", "fine", "5\""], &[(2, "\"Great"), (3, "fine"), (4, "5\"")]),
+            (
+                &["\"Great", "fine", "5\""],
+                &[(2, "\"Great"), (3, "fine"), (4, "5\"")],
+            ),
             (&["fine", "\""], &[(2, "fine"), (3, "\"")]),
         ] {
-            let expected: Vec<_> = expected.iter().map(|(number, body)| (*number, Ok((*body).to_owned()))).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(number, body)| (*number, Ok((*body).to_owned())))
+                .collect();
             assert_eq!(bodies(read_with(b'\t', &table(texts))), expected);
         }
         let endless = [table(&["\"Great"]), b"x\n".repeat(LINE_MAX_BYTES)].concat();
-        let read = rows(reader_of(&endless), b'\t', ReadingArgs::default()).take(2).collect();
+        let read = rows(reader_of(&endless), b'\t', ReadingArgs::default())
+            .take(2)
+            .collect();
         let read = bodies(read);
         assert_eq!((&read[0], read[1].0), (&(2, Ok("\"Great".to_owned())), 3));
     }
 
     #[test]
     fn a_quote_that_is_not_closed_ends_the_file_and_not_the_memory() {
-        let endless = format!("{HEADER}{}2,\"{}", row("1", "a"), "x\n".repeat(LINE_MAX_BYTES));
+        let endless = format!(
+            "{HEADER}{}2,\"{}",
+            row("1", "a"),
+            "x\n".repeat(LINE_MAX_BYTES)
+        );
         let rows = read(endless.as_bytes());
         assert!(rows[0].as_ref().is_ok_and(|row| row.content.is_ok()));
-        assert!(matches!(rows[1], Err(ImportError::OpenQuote(3))), "{:?}", rows[1]);
+        assert!(
+            matches!(rows[1], Err(ImportError::OpenQuote(3))),
+            "{:?}",
+            rows[1]
+        );
     }
 
     #[test]
@@ -368,26 +540,36 @@ mod tests {
             (good.trim_end().to_owned() + "\r", None),
             (good.clone() + &row("3", "\"Fine.\nAnd"), Some(4)),
             (good.clone() + "3,p,en,4,2024-02-29T12:00:00Z,\"", Some(4)),
-            (good.clone() + &row("3", "\"Fine.\n\"\"").replace("\"\"\n", "\"\""), Some(4)),
+            (
+                good.clone() + &row("3", "\"Fine.\n\"\"").replace("\"\"\n", "\"\""),
+                Some(4),
+            ),
             (good + &row("\"3\n", "Fine."), Some(4)),
         ] {
             let read = read(format!("\u{feff}{HEADER}{rows}").as_bytes());
             let ended = read.iter().find_map(|row| row.as_ref().err());
             let line = ended.map(|error| {
-                let ImportError::OpenQuote(line) = error else { panic!("{error}") };
+                let ImportError::OpenQuote(line) = error else {
+                    panic!("{error}")
+                };
                 *line
             });
             assert_eq!(line, expected, "{rows:?}");
             assert_eq!(read.iter().filter(|row| row.is_ok()).count(), 2, "{rows:?}");
         }
-        let refused = read("\u{feff}\"id,product".as_bytes()).remove(0).unwrap_err();
+        let refused = read("\u{feff}\"id,product".as_bytes())
+            .remove(0)
+            .unwrap_err();
         assert!(matches!(refused, ImportError::OpenQuote(1)), "{refused}");
     }
 
     #[test]
     fn a_first_row_without_the_required_columns_is_refused_with_advice() {
         for (content, expected) in [
-            ("id,stars\n1,4\n", "no column is named product, language, rating, created_at, body; --map product=COLUMN"),
+            (
+                "id,stars\n1,4\n",
+                "no column is named product, language, rating, created_at, body; --map product=COLUMN",
+            ),
             ("id,id\n", "two columns \"id\""),
             ("", "no column is named id"),
         ] {

@@ -1,4 +1,5 @@
-//! The rows to import, from a file of any format, and the reasons why they may end early. No more than one is in memory.
+//! The rows to import, from a file of any format, and the reasons why they may end early. No more
+//! than one is in memory.
 
 use std::{
     fs::File,
@@ -19,7 +20,8 @@ use super::{
 };
 use crate::compression::Compression;
 
-/// The longest line, and the longest row of a table. A comment at every limit takes some 62,000 bytes of escaped JSON.
+/// The longest line, and the longest row of a table. A comment at every limit takes some 62,000
+/// bytes of escaped JSON.
 pub(super) const LINE_MAX_BYTES: usize = 1 << 20;
 
 /// The byte order mark with which some programs begin a UTF-8 text.
@@ -36,7 +38,8 @@ pub struct LineReader {
     progress: Progress,
 }
 
-/// A file whose bytes are steps of the progress, as soon as they are used. Those that only wait in a buffer are none.
+/// A file whose bytes are steps of the progress, as soon as they are used. Those that only wait in
+/// a buffer are none.
 struct Counted<F>(F, Progress);
 
 impl<F: BufRead> Read for Counted<F> {
@@ -61,20 +64,38 @@ impl<F: BufRead> BufRead for Counted<F> {
 impl LineReader {
     /// Opens a file; `-` is the standard input. Its first bytes say whether it is compressed.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(if path == Path::new("-") { Path::new("/dev/stdin") } else { path })?;
+        let mut file = File::open(if path == Path::new("-") {
+            Path::new("/dev/stdin")
+        } else {
+            path
+        })?;
         let progress = Progress::default();
         progress.expect(file.metadata()?.len());
         let mut magic = Vec::new();
         file.by_ref().take(4).read_to_end(&mut magic)?;
         let compression = Compression::of_start(&magic);
-        let file = Counted(BufReader::new(Cursor::new(magic).chain(file)), progress.clone());
-        Ok(Self { bytes: compression.reader(file)?, compression, number: 0, progress })
+        let file = Counted(
+            BufReader::new(Cursor::new(magic).chain(file)),
+            progress.clone(),
+        );
+        Ok(Self {
+            bytes: compression.reader(file)?,
+            compression,
+            number: 0,
+            progress,
+        })
     }
 
     fn read(&mut self) -> io::Result<Option<NumberedLine>> {
         let mut line = Vec::new();
         let limit = LINE_MAX_BYTES as u64;
-        if self.bytes.by_ref().take(limit).read_until(b'\n', &mut line)? == 0 {
+        if self
+            .bytes
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut line)?
+            == 0
+        {
             return Ok(None);
         }
         self.number += 1;
@@ -85,7 +106,14 @@ impl LineReader {
         if is_cut {
             self.bytes.skip_until(b'\n')?;
             let too_long = format!("is longer than {LINE_MAX_BYTES} bytes");
-            return Ok(Some((self.number, Err(if line.starts_with(b"[") { NOT_LINES.to_owned() } else { too_long }))));
+            return Ok(Some((
+                self.number,
+                Err(if line.starts_with(b"[") {
+                    NOT_LINES.to_owned()
+                } else {
+                    too_long
+                }),
+            )));
         }
         Ok(Some((self.number, Ok(line))))
     }
@@ -97,9 +125,11 @@ impl Iterator for LineReader {
     fn next(&mut self) -> Option<Self::Item> {
         let read = self.read().map_err(|source| match self.compression {
             Compression::None => ImportError::File(self.number, source),
-            packed @ (Compression::Gzip | Compression::Zstd) => {
-                ImportError::Broken { compression: packed.name(), line: self.number, source }
-            }
+            packed @ (Compression::Gzip | Compression::Zstd) => ImportError::Broken {
+                compression: packed.name(),
+                line: self.number,
+                source,
+            },
         });
         read.transpose()
     }
@@ -121,7 +151,11 @@ impl Content {
     }
 
     /// Writes it unless it is there, or as the options say.
-    pub(super) async fn import(&self, table: &Table, options: &ImportOptions) -> Result<Outcome, WriteError> {
+    pub(super) async fn import(
+        &self,
+        table: &Table,
+        options: &ImportOptions,
+    ) -> Result<Outcome, WriteError> {
         match self {
             Self::Comment(row) => row.import(table, options).await,
             Self::Product(row) => row.import(table, options).await,
@@ -142,7 +176,12 @@ pub(super) struct Row {
 
 impl Row {
     pub(super) fn new(number: u64, content: Result<Content, String>, text: String) -> Self {
-        Self { number, content, text, doubt: None }
+        Self {
+            number,
+            content,
+            text,
+            doubt: None,
+        }
     }
 }
 
@@ -159,46 +198,69 @@ pub struct Source {
 impl Source {
     pub fn open(path: &Path, reading: &ReadingArgs) -> io::Result<Self> {
         let reading = reading.clone();
-        Self::of_file(path, |lines| match reading.format.unwrap_or_else(|| Format::of_name(path)) {
-            // A misspelt field is not lost: lines of an export have no other fields.
-            Format::JsonLines if reading == ReadingArgs::default() => {
-                json_rows(lines, |line| read_row(line).map(Content::Comment))
+        Self::of_file(path, |lines| {
+            match reading.format.unwrap_or_else(|| Format::of_name(path)) {
+                // A misspelt field is not lost: lines of an export have no other fields.
+                Format::JsonLines if reading == ReadingArgs::default() => {
+                    json_rows(lines, |line| read_row(line).map(Content::Comment))
+                }
+                Format::JsonLines => json_rows(lines, move |line| {
+                    let row: Map<String, Value> =
+                        serde_json::from_slice(line).map_err(|error| described(&error))?;
+                    reading.comment(&row).map(Content::Comment)
+                }),
+                Format::Csv => separated::rows(lines, b',', reading),
+                Format::Semicolons => separated::rows(lines, b';', reading),
+                Format::Tsv => separated::rows(lines, b'\t', reading),
             }
-            Format::JsonLines => json_rows(lines, move |line| {
-                let row: Map<String, Value> = serde_json::from_slice(line).map_err(|error| described(&error))?;
-                reading.comment(&row).map(Content::Comment)
-            }),
-            Format::Csv => separated::rows(lines, b',', reading),
-            Format::Semicolons => separated::rows(lines, b';', reading),
-            Format::Tsv => separated::rows(lines, b'\t', reading),
         })
     }
 
     /// A file of products' records, as an export writes it.
     pub fn of_products(path: &Path) -> io::Result<Self> {
-        Self::of_file(path, |lines| json_rows(lines, |line| read_product(line).map(Content::Product)))
+        Self::of_file(path, |lines| {
+            json_rows(lines, |line| read_product(line).map(Content::Product))
+        })
     }
 
     fn of_file(path: &Path, rows: impl FnOnce(LineReader) -> Rows) -> io::Result<Self> {
         let lines = LineReader::open(path)?;
         let progress = lines.progress.clone();
-        Ok(Self { name: path.display().to_string(), rows: rows(lines), progress })
+        Ok(Self {
+            name: path.display().to_string(),
+            rows: rows(lines),
+            progress,
+        })
     }
 
-    pub fn of_comments(comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static) -> Self {
+    pub fn of_comments(
+        comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static,
+    ) -> Self {
         let (comments, progress) = (comments.into_iter(), Progress::default());
         progress.expect(comments.size_hint().1.unwrap_or_default() as u64);
         let shown = progress.clone();
         let rows = (1..).zip(comments).map(move |(number, comment)| {
             shown.advance(1);
-            Ok(Row::new(number, Ok(Content::Comment(comment.into())), String::new()))
+            Ok(Row::new(
+                number,
+                Ok(Content::Comment(comment.into())),
+                String::new(),
+            ))
         });
-        Self { name: "demo".to_owned(), rows: Box::new(rows), progress }
+        Self {
+            name: "demo".to_owned(),
+            rows: Box::new(rows),
+            progress,
+        }
     }
 }
 
-/// The rows of JSON Lines without blank ones, each by `parse`. A file that is one array is an error.
-fn json_rows(lines: LineReader, parse: impl Fn(&[u8]) -> Result<Content, String> + Send + 'static) -> Rows {
+/// The rows of JSON Lines without blank ones, each by `parse`. A file that is one array is an
+/// error.
+fn json_rows(
+    lines: LineReader,
+    parse: impl Fn(&[u8]) -> Result<Content, String> + Send + 'static,
+) -> Rows {
     let mut is_first = true;
     let mut row = move |(number, line): NumberedLine| {
         let line = match line {
@@ -213,8 +275,16 @@ fn json_rows(lines: LineReader, parse: impl Fn(&[u8]) -> Result<Content, String>
         if is_first && is_array {
             return Err(ImportError::Array(number));
         }
-        let content = if is_array { Err(NOT_LINES.to_owned()) } else { parse(line) };
-        Ok(Some(Row::new(number, content, String::from_utf8_lossy(line).into_owned())))
+        let content = if is_array {
+            Err(NOT_LINES.to_owned())
+        } else {
+            parse(line)
+        };
+        Ok(Some(Row::new(
+            number,
+            content,
+            String::from_utf8_lossy(line).into_owned(),
+        )))
     };
     Box::new(lines.filter_map(move |line| line.and_then(&mut row).transpose()))
 }
@@ -251,9 +321,16 @@ pub(crate) mod tests {
             ("\u{feff}\nb", &[(2, "b")]),
             ("a\n\u{feff}b", &[(1, "a"), (2, "\u{feff}b")]),
         ] {
-            let rows = json_rows(reader_of(content.as_bytes()), |_| Err(String::new())).map(Result::unwrap);
+            let rows = json_rows(reader_of(content.as_bytes()), |_| Err(String::new()))
+                .map(Result::unwrap);
             let rows: Vec<(u64, String)> = rows.map(|row| (row.number, row.text)).collect();
-            assert_eq!(rows, expected.iter().map(|(number, text)| (*number, (*text).to_owned())).collect::<Vec<_>>());
+            assert_eq!(
+                rows,
+                expected
+                    .iter()
+                    .map(|(number, text)| (*number, (*text).to_owned()))
+                    .collect::<Vec<_>>()
+            );
         }
     }
 
@@ -286,9 +363,21 @@ pub(crate) mod tests {
         let path = folder.path().join("comments.jsonl");
         let foreign = Command::parse_from(["import", "--format", "json-lines"]).reading;
         for (reading, content, expected) in [
-            (ReadingArgs::default(), "{}\n[]", [Some("missing field"), Some("JSON Lines")]),
-            (foreign.clone(), "{}\n[]", [Some("id: "), Some("JSON Lines")]),
-            (foreign.clone(), "1\n{", [Some("expected a map"), Some("a whole JSON object")]),
+            (
+                ReadingArgs::default(),
+                "{}\n[]",
+                [Some("missing field"), Some("JSON Lines")],
+            ),
+            (
+                foreign.clone(),
+                "{}\n[]",
+                [Some("id: "), Some("JSON Lines")],
+            ),
+            (
+                foreign.clone(),
+                "1\n{",
+                [Some("expected a map"), Some("a whole JSON object")],
+            ),
             (foreign, "[{\n}", [None; 2]),
             (ReadingArgs::default(), "[]", [None; 2]),
         ] {

@@ -1,7 +1,8 @@
-//! `audit`: scans the table, segment by segment, and the page index, and repairs what is wrong there.
+//! `audit`: scans the table, segment by segment, and the page index, and repairs what is wrong
+//! there.
 //!
-//! A run scans the table first and then the page index. A rolling run does both in parallel, so that neither waits until the
-//! other is done.
+//! A run scans the table first and then the page index. A rolling run does both in parallel, so
+//! that neither waits until the other is done.
 
 use std::collections::BTreeMap;
 
@@ -37,23 +38,35 @@ struct Audit<'run> {
 impl Job {
     /// Compares the table with itself and with the page index, and repairs the differences.
     pub async fn audit(&self, options: AuditOptions) -> Report {
-        let options = AuditOptions { segments: options.segments.max(1), ..options };
+        let options = AuditOptions {
+            segments: options.segments.max(1),
+            ..options
+        };
         let lease = match options.segment {
             // Big repairs with other numbers of segments store the same state of its scan.
             Some(segment) if segment >= options.segments => "audit of the page index".to_owned(),
             Some(segment) => format!("audit {}", state_name(segment, options.segments)),
             None => "audit".to_owned(),
         };
-        self.run("audit", Some(&lease), async |run| Box::pin(audit(run, options)).await).await
+        self.run("audit", Some(&lease), async |run| {
+            Box::pin(audit(run, options)).await
+        })
+        .await
     }
 }
 
 async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
-    let Job { table, settings, .. } = run.job;
+    let Job {
+        table, settings, ..
+    } = run.job;
     let described = table.describe().await?;
     let snapshot = IndexSnapshot::read(run, &described.id).await?;
     // A dry run stores no state and does not resume.
-    let states = if settings.apply { segment_states(table, &described.id).await? } else { BTreeMap::new() };
+    let states = if settings.apply {
+        segment_states(table, &described.id).await?
+    } else {
+        BTreeMap::new()
+    };
     let left = plan_audit(&states, options, run.began);
     let resumes = match (settings.apply, options.rolling) {
         (false, _) => "a dry run remembers nothing".to_owned(),
@@ -63,15 +76,23 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
             format!("--since {since} --segments {} resumes", options.segments)
         }
     };
-    let audit = Audit { run, options, snapshot, resumes };
+    let audit = Audit {
+        run,
+        options,
+        snapshot,
+        resumes,
+    };
     audit.expect(described.items, left.len());
     if let (Some(since), true) = (options.since, settings.apply) {
         let done = options.wanted().len() - left.len();
-        run.ledger.add_note(format!("{done} segments were done since {since}, and are not checked again"));
+        run.ledger.add_note(format!(
+            "{done} segments were done since {since}, and are not checked again"
+        ));
     }
     let ended = audit.scan(left).await;
     if ended.is_err() || run.ledger.report().skipped_count > 0 {
-        run.ledger.add_note(format!("what was not completed: {}", audit.resumes));
+        run.ledger
+            .add_note(format!("what was not completed: {}", audit.resumes));
     }
     ended
 }
@@ -79,8 +100,13 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
 impl Audit<'_> {
     /// Sets the expected amount of work for the progress display.
     fn expect(&self, items: u64, segments: usize) {
-        let of_table = items / u64::from(self.options.segments) * u64::try_from(segments).unwrap_or(u64::MAX);
-        let of_index = if self.options.scans_index() { items / ITEMS_PER_COMMENT * STEPS_OF_A_COMMENT } else { 0 };
+        let of_table =
+            items / u64::from(self.options.segments) * u64::try_from(segments).unwrap_or(u64::MAX);
+        let of_index = if self.options.scans_index() {
+            items / ITEMS_PER_COMMENT * STEPS_OF_A_COMMENT
+        } else {
+            0
+        };
         self.run.job.progress.expect(of_table + of_index);
     }
 
@@ -96,9 +122,13 @@ impl Audit<'_> {
     }
 
     async fn scan_table(&self, segments: Vec<(u32, SegmentState)>) -> Result<(), StoreError> {
-        let scans = stream::iter(segments).map(|(segment, state)| self.scan_segment(segment, state).boxed());
+        let scans = stream::iter(segments)
+            .map(|(segment, state)| self.scan_segment(segment, state).boxed());
         // After an error, the other segments finish what they have begun.
-        let scanned: Vec<Result<(), StoreError>> = scans.buffer_unordered(self.options.at_once.max(1)).collect().await;
+        let scanned: Vec<Result<(), StoreError>> = scans
+            .buffer_unordered(self.options.at_once.max(1))
+            .collect()
+            .await;
         scanned.into_iter().collect::<Result<(), StoreError>>()?;
         if self.run.may_remember() && self.run.job.stop.reason().is_none() {
             self.advance_watermark().await?;
@@ -113,14 +143,20 @@ impl Audit<'_> {
         let place = (AUDIT, state_name(segment, segments));
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, pass);
         let position = checkpoint.position();
-        let finder = TableScan::new(self.run, &self.snapshot, (segment, segments), position, &self.resumes);
+        let finder = TableScan::new(
+            self.run,
+            &self.snapshot,
+            (segment, segments),
+            position,
+            &self.resumes,
+        );
         let ended = self.repair_found(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
         ended.and(closed).inspect_err(|_| self.run.fail())
     }
 
-    /// Repairs what a scan finds, and records how far it has come. Returns `false` when the run had to end before the
-    /// scan did.
+    /// Repairs what a scan finds, and records how far it has come. Returns `false` when the run had
+    /// to end before the scan did.
     async fn repair_found<P: Clone + Serialize>(
         &self,
         finder: impl Finder<Position = Option<P>>,
@@ -135,12 +171,17 @@ impl Audit<'_> {
 
     async fn scan_index(&self) -> Result<(), StoreError> {
         // An index without partitions was already reported when the markers were read.
-        if !self.options.scans_index() || self.snapshot.is_empty() || self.run.must_stop(&self.resumes) {
+        if !self.options.scans_index()
+            || self.snapshot.is_empty()
+            || self.run.must_stop(&self.resumes)
+        {
             return Ok(());
         }
         match answer_of_index(self.try_to_scan_index().await) {
             Ok(Err(error)) => {
-                self.run.ledger.add_skipped(format!("the rest of the scan of the page index, because {error}"));
+                self.run.ledger.add_skipped(format!(
+                    "the rest of the scan of the page index, because {error}"
+                ));
                 Ok(())
             }
             scanned => scanned.map(drop).inspect_err(|_| self.run.fail()),
@@ -148,9 +189,20 @@ impl Audit<'_> {
     }
 
     async fn try_to_scan_index(&self) -> Result<(), StoreError> {
-        let Job { table, index, settings, .. } = self.run.job;
-        let stored = if settings.apply { table.state(INDEX_SCAN, POSITION).await? } else { None };
-        let Some(mut state) = self.options.left(stored.unwrap_or_default(), now()) else { return Ok(()) };
+        let Job {
+            table,
+            index,
+            settings,
+            ..
+        } = self.run.job;
+        let stored = if settings.apply {
+            table.state(INDEX_SCAN, POSITION).await?
+        } else {
+            None
+        };
+        let Some(mut state) = self.options.left(stored.unwrap_or_default(), now()) else {
+            return Ok(());
+        };
         let is_valid = async |position: &Option<IndexScanPosition>| match position {
             Some(position) => index.is_index_scan_valid(position).await,
             None => Ok(false),
@@ -166,11 +218,18 @@ impl Audit<'_> {
         let place = (INDEX_SCAN, POSITION.to_owned());
         let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, began);
         let position = checkpoint.position();
-        let finder = IndexScan::new(self.run, &self.snapshot, position, self.options.at_once, &self.resumes);
+        let finder = IndexScan::new(
+            self.run,
+            &self.snapshot,
+            position,
+            self.options.at_once,
+            &self.resumes,
+        );
         let ended = self.repair_found(finder, &mut checkpoint).await;
         let mut is_complete = matches!(ended, Ok(true));
         if is_complete && !is_valid(&checkpoint.position()).await? {
-            let what = "part of the index scan, whose servers have changed: the next one starts anew";
+            let what =
+                "part of the index scan, whose servers have changed: the next one starts anew";
             self.run.ledger.add_skipped(what.to_owned());
             checkpoint.begin_anew();
             is_complete = false;
@@ -179,9 +238,9 @@ impl Audit<'_> {
         ended.and(closed)
     }
 
-    /// Advances the duplicates' watermark when every segment is checked. Changes since the first of these passes began
-    /// are in the journal; everything older was checked. A margin covers the writers' clock differences and late
-    /// writes.
+    /// Advances the duplicates' watermark when every segment is checked. Changes since the first of
+    /// these passes began are in the journal; everything older was checked. A margin covers the
+    /// writers' clock differences and late writes.
     async fn advance_watermark(&self) -> Result<(), StoreError> {
         let job = self.run.job;
         let states = segment_states(&job.table, &self.snapshot.table_id).await?;
@@ -189,7 +248,9 @@ impl Audit<'_> {
         let done = (0..self.options.segments)
             .map(|segment| of_segment(segment).and_then(|state| state.last_began))
             .collect::<Option<Vec<Timestamp>>>();
-        let Some(first) = done.into_iter().flatten().min() else { return Ok(()) };
+        let Some(first) = done.into_iter().flatten().min() else {
+            return Ok(());
+        };
         let first = first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap));
         job.table.advance_watermark(first).await
     }

@@ -1,7 +1,8 @@
 //! Plans an audit: what is left to check, and where it begins. No I/O, no clock.
 //!
-//! **Invariant:** everything that counts as checked since an instant was read after that instant. A position of an earlier
-//! pass is not resumed, because that pass may have checked the items before it too early (`tests/repair/resumed.rs`).
+//! **Invariant:** everything that counts as checked since an instant was read after that instant. A
+//! position of an earlier pass is not resumed, because that pass may have checked the items before
+//! it too early (`tests/repair/resumed.rs`).
 
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
@@ -26,7 +27,8 @@ pub(crate) const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Debug, Clone, Copy, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditOptions {
-    /// Number of segments into which the audit divides the table. What was checked with another number does not count.
+    /// Number of segments into which the audit divides the table. What was checked with another
+    /// number does not count.
     #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
     pub segments: u32,
     /// Number of segments, and of batches of the page index, checked in parallel.
@@ -42,8 +44,8 @@ pub struct AuditOptions {
     /// Do not scan the page index.
     #[arg(long)]
     pub no_index_scan: bool,
-    /// Resume an audit that began at this time, such as 2024-01-31T06:00:00Z. What has been checked since then is not
-    /// checked again, even if it has changed.
+    /// Resume an audit that began at this time, such as 2024-01-31T06:00:00Z. What has been checked
+    /// since then is not checked again, even if it has changed.
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, conflicts_with = "rolling")]
     pub since: Option<Timestamp>,
 }
@@ -67,23 +69,33 @@ impl AuditOptions {
         !self.no_index_scan && self.segment.is_none_or(|one| one >= self.segments)
     }
 
-    /// Where a scan goes on. Without a position it begins anew. `None` when it is done. The time of a scan is its beginning.
+    /// Where a scan goes on. Without a position it begins anew. `None` when it is done. The time of
+    /// a scan is its beginning.
     ///
     /// A rolling run proves nothing about the table as a whole, so it resumes a scan of any age.
     pub(crate) fn left<P>(&self, state: ScanState<P>, present: Timestamp) -> Option<ScanState<P>> {
         let (done_since, resumed_since) = match self.rolling {
-            true => (Some(present.plus_ms(-ms(EVERY - EARLIER))), Some(Timestamp::MIN)),
+            true => (
+                Some(present.plus_ms(-ms(EVERY - EARLIER))),
+                Some(Timestamp::MIN),
+            ),
             false => (self.since, self.since),
         };
         // A time in the future comes from a fast clock, so the actual age is unknown.
         let is_within = |began: Option<Timestamp>, since: Option<Timestamp>| {
-            since.zip(began).is_some_and(|(since, began)| (since..=present).contains(&began))
+            since
+                .zip(began)
+                .is_some_and(|(since, began)| (since..=present).contains(&began))
         };
         if is_within(state.last_began, done_since) {
             return None;
         }
         let is_resumed = is_within(state.began, resumed_since);
-        Some(if is_resumed { state } else { state.begun_anew() })
+        Some(if is_resumed {
+            state
+        } else {
+            state.begun_anew()
+        })
     }
 }
 
@@ -91,14 +103,18 @@ pub(crate) fn state_name(segment: u32, segments: u32) -> String {
     format!("{segments}/{segment:06}")
 }
 
-/// The segments that are left to check: those under way first, then those whose last check is the oldest.
+/// The segments that are left to check: those under way first, then those whose last check is the
+/// oldest.
 pub(crate) fn plan_audit(
     states: &BTreeMap<String, SegmentState>,
     options: AuditOptions,
     present: Timestamp,
 ) -> Vec<(u32, SegmentState)> {
     let left = options.wanted().filter_map(|segment| {
-        let state = states.get(&state_name(segment, options.segments)).cloned().unwrap_or_default();
+        let state = states
+            .get(&state_name(segment, options.segments))
+            .cloned()
+            .unwrap_or_default();
         Some((segment, options.left(state, present)?))
     });
     let mut left: Vec<(u32, SegmentState)> = left.collect();
@@ -113,12 +129,17 @@ mod tests {
     const HOUR_MS: i64 = 3_600_000;
 
     fn at(hours: i64) -> Timestamp {
-        Timestamp::from_epoch_ms(1_700_000_000_000).unwrap().plus_ms(hours * HOUR_MS)
+        Timestamp::from_epoch_ms(1_700_000_000_000)
+            .unwrap()
+            .plus_ms(hours * HOUR_MS)
     }
 
     fn half_done(began: i64, last_began: Option<i64>) -> SegmentState {
         SegmentState {
-            position: Some(table::ItemKey { pk: "COMMENT#c".to_owned(), sk: "PRODUCT#p/~/~".to_owned() }),
+            position: Some(table::ItemKey {
+                pk: "COMMENT#c".to_owned(),
+                sk: "PRODUCT#p/~/~".to_owned(),
+            }),
             began: Some(at(began)),
             last_began: last_began.map(at),
             ..SegmentState::default()
@@ -126,42 +147,108 @@ mod tests {
     }
 
     fn done(began: i64) -> SegmentState {
-        SegmentState { last_began: Some(at(began)), ..SegmentState::default() }
+        SegmentState {
+            last_began: Some(at(began)),
+            ..SegmentState::default()
+        }
     }
 
     /// Plans at hour 0. Checks which segments are left, and whether each resumes.
     fn check(states: &[SegmentState], options: AuditOptions, left: &[(u32, bool)]) {
         let segments = u32::try_from(states.len()).unwrap();
-        let named = (0..).zip(states).map(|(segment, state)| (state_name(segment, segments), state.clone())).collect();
-        let planned = plan_audit(&named, AuditOptions { segments, ..options }, at(0));
-        let found: Vec<(u32, bool)> =
-            planned.iter().map(|(segment, state)| (*segment, state.position.is_some())).collect();
+        let named = (0..)
+            .zip(states)
+            .map(|(segment, state)| (state_name(segment, segments), state.clone()))
+            .collect();
+        let planned = plan_audit(
+            &named,
+            AuditOptions {
+                segments,
+                ..options
+            },
+            at(0),
+        );
+        let found: Vec<(u32, bool)> = planned
+            .iter()
+            .map(|(segment, state)| (*segment, state.position.is_some()))
+            .collect();
         assert_eq!(found, left, "{planned:?}");
     }
 
     #[test]
     fn an_audit_ignores_what_earlier_ones_have_done() {
-        let states = [half_done(-1, None), done(-2), half_done(-100, Some(-300)), SegmentState::default()];
-        check(&states, AuditOptions::default(), &[(0, false), (3, false), (2, false), (1, false)]);
+        let states = [
+            half_done(-1, None),
+            done(-2),
+            half_done(-100, Some(-300)),
+            SegmentState::default(),
+        ];
+        check(
+            &states,
+            AuditOptions::default(),
+            &[(0, false), (3, false), (2, false), (1, false)],
+        );
     }
 
     #[test]
     fn an_audit_since_an_instant_resumes_what_began_then_or_later() {
-        let since = |hours| AuditOptions { since: Some(at(hours)), ..AuditOptions::default() };
-        let states = [half_done(-4, None), done(-4), half_done(-5, None), half_done(-1, Some(-200)), done(1)];
-        check(&states, since(-4), &[(0, true), (3, true), (2, false), (4, false)]);
-        check(&states, AuditOptions { segment: Some(1), ..since(-4) }, &[]);
-        check(&states, AuditOptions { segment: Some(0), ..since(-3) }, &[(0, false)]);
+        let since = |hours| AuditOptions {
+            since: Some(at(hours)),
+            ..AuditOptions::default()
+        };
+        let states = [
+            half_done(-4, None),
+            done(-4),
+            half_done(-5, None),
+            half_done(-1, Some(-200)),
+            done(1),
+        ];
+        check(
+            &states,
+            since(-4),
+            &[(0, true), (3, true), (2, false), (4, false)],
+        );
+        check(
+            &states,
+            AuditOptions {
+                segment: Some(1),
+                ..since(-4)
+            },
+            &[],
+        );
+        check(
+            &states,
+            AuditOptions {
+                segment: Some(0),
+                ..since(-3)
+            },
+            &[(0, false)],
+        );
         // The page index.
-        check(&states, AuditOptions { segment: Some(5), ..since(-4) }, &[]);
+        check(
+            &states,
+            AuditOptions {
+                segment: Some(5),
+                ..since(-4)
+            },
+            &[],
+        );
         assert_eq!(since(-4).left(done(-4), at(0)), None);
         assert!(since(-3).left(done(-4), at(0)).is_some());
     }
 
     #[test]
     fn a_rolling_run_takes_segments_under_way_then_the_oldest() {
-        let due = AuditOptions { rolling: true, ..AuditOptions::default() };
-        let states = [done(-200), done(-100), half_done(-50, Some(-190)), done(-300)];
+        let due = AuditOptions {
+            rolling: true,
+            ..AuditOptions::default()
+        };
+        let states = [
+            done(-200),
+            done(-100),
+            half_done(-50, Some(-190)),
+            done(-300),
+        ];
         check(&states, due, &[(2, true), (3, false), (0, false)]);
     }
 }

@@ -1,6 +1,7 @@
 //! `erase`: deletes all comments of an author, each like any other deletion.
 //!
-//! The index `authors` is all that it remembers: a run that ended early left it as it was, so the same command resumes.
+//! The index `authors` is all that it remembers: a run that ended early left it as it was, so the
+//! same command resumes.
 
 use futures_util::{StreamExt, stream};
 use model::{
@@ -16,15 +17,17 @@ const PART: u16 = 100;
 
 const AT_ONCE: usize = 8;
 
-/// How often the index is read again until nothing is left in it. It lags behind by well under a second (AWS: "Using
-/// Global Secondary Indexes"), and a pass takes longer than that or finds little.
+/// How often the index is read again until nothing is left in it. It lags behind by well under a
+/// second (AWS: "Using Global Secondary Indexes"), and a pass takes longer than that or finds
+/// little.
 const PASSES_MAX: u32 = 3;
 
 impl Job {
-    /// Deletes all comments of an author; without `apply`, only counts them. Each is a difference, which a deletion repairs.
-    /// It needs no lease: each deletion is conditional.
+    /// Deletes all comments of an author; without `apply`, only counts them. Each is a difference,
+    /// which a deletion repairs. It needs no lease: each deletion is conditional.
     pub async fn erase(&self, author: &AuthorId) -> Report {
-        self.run("erase", None, async |run| erase(run, author).await).await
+        self.run("erase", None, async |run| erase(run, author).await)
+            .await
     }
 }
 
@@ -47,7 +50,11 @@ async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
 async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
     let mut after = None;
     while !run.must_stop("the same command resumes") {
-        let part = run.job.table.comments_of_author(author, after.as_ref(), PART).await?;
+        let part = run
+            .job
+            .table
+            .comments_of_author(author, after.as_ref(), PART)
+            .await?;
         let erased = stream::iter(part.rows).map(|comment| erase_one(run, author, comment));
         let erased: Vec<Result<(), StoreError>> = erased.buffer_unordered(AT_ONCE).collect().await;
         erased.into_iter().collect::<Result<(), StoreError>>()?;
@@ -59,9 +66,17 @@ async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> 
     Ok(())
 }
 
-async fn erase_one(run: &Run<'_>, author: &AuthorId, comment: Result<Comment, Malformed>) -> Result<(), StoreError> {
+async fn erase_one(
+    run: &Run<'_>,
+    author: &AuthorId,
+    comment: Result<Comment, Malformed>,
+) -> Result<(), StoreError> {
     let id = match comment {
-        Ok(Comment { status, .. }) if planted::has(Bug::HiddenIsNotErased) && !status.is_published() => return Ok(()),
+        Ok(Comment { status, .. })
+            if planted::has(Bug::HiddenIsNotErased) && !status.is_published() =>
+        {
+            return Ok(());
+        }
         Ok(Comment { id, .. }) => id,
         Err(malformed) => {
             run.ledger.add_unresolved_once(malformed.to_string());
@@ -76,11 +91,14 @@ async fn erase_one(run: &Run<'_>, author: &AuthorId, comment: Result<Comment, Ma
             Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(()),
             Err(WriteError::Store(error @ StoreError::Call { .. })) => return Err(error),
             Err(contended @ WriteError::Contended) => {
-                run.ledger.add_skipped(format!("comment {id}: {contended}; the same command tries again"));
+                run.ledger.add_skipped(format!(
+                    "comment {id}: {contended}; the same command tries again"
+                ));
                 return Ok(());
             }
             Err(other) => {
-                run.ledger.add_unresolved_once(format!("comment {id}: {other}"));
+                run.ledger
+                    .add_unresolved_once(format!("comment {id}: {other}"));
                 return Ok(());
             }
         }

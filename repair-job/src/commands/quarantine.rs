@@ -1,7 +1,8 @@
 //! `quarantine`: repairs what batches in quarantine name, and removes the batches that are done.
 //!
-//! Comments are repaired by their **current** state. The records themselves, which may be old, are never applied. A
-//! batch is removed when all its comments are right. It stays when a comment needs a person or a record is unreadable.
+//! Comments are repaired by their **current** state. The records themselves, which may be old, are
+//! never applied. A batch is removed when all its comments are right. It stays when a comment needs
+//! a person or a record is unreadable.
 
 use std::collections::VecDeque;
 
@@ -14,12 +15,16 @@ use crate::{
     state::index_snapshot::{IndexSnapshot, Scope},
 };
 
-/// Maximum number of batches that are listed at once, and counted for the progress display or the status.
+/// Maximum number of batches that are listed at once, and counted for the progress display or the
+/// status.
 pub(crate) const LISTED_MAX: usize = 10_000;
 
 impl Job {
     pub async fn quarantine(&self, quarantine: &Quarantine) -> Report {
-        self.run("quarantine", Some("quarantine"), async |run| Box::pin(work_off(run, quarantine)).await).await
+        self.run("quarantine", Some("quarantine"), async |run| {
+            Box::pin(work_off(run, quarantine)).await
+        })
+        .await
     }
 }
 
@@ -27,13 +32,23 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreErr
     let table_id = run.job.table.describe().await?.id;
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
     let names = quarantine.list(None, LISTED_MAX).await?;
-    run.job.progress.expect(u64::try_from(names.len()).unwrap_or(u64::MAX));
-    let mut batches = Pipeline::new(run, QuarantineFinder { run, quarantine, names: names.into() });
+    run.job
+        .progress
+        .expect(u64::try_from(names.len()).unwrap_or(u64::MAX));
+    let mut batches = Pipeline::new(
+        run,
+        QuarantineFinder {
+            run,
+            quarantine,
+            names: names.into(),
+        },
+    );
     let (mut removed, mut kept) = (0, 0);
     while let Some((batch, outcome)) = batches.next(Scope::of_all(&snapshot)).await? {
-        // A rebuild fills partitions without a marker from the table, regardless of the quarantine. But a page index
-        // that does not answer may have markers and miss entries.
-        let is_done = outcome.is_settled() && batch.is_readable && snapshot.has_kept_repairs(run).await?;
+        // A rebuild fills partitions without a marker from the table, regardless of the quarantine.
+        // But a page index that does not answer may have markers and miss entries.
+        let is_done =
+            outcome.is_settled() && batch.is_readable && snapshot.has_kept_repairs(run).await?;
         if !is_done {
             kept += 1;
         } else if run.job.settings.apply {
@@ -41,7 +56,8 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreErr
             removed += 1;
         }
     }
-    run.ledger.add_note(format!("{removed} batches removed, {kept} kept"));
+    run.ledger
+        .add_note(format!("{removed} batches removed, {kept} kept"));
     Ok(())
 }
 
@@ -61,18 +77,31 @@ impl Finder for QuarantineFinder<'_> {
 
     async fn find(&mut self) -> Result<Option<Found<BatchRead>>, StoreError> {
         loop {
-            let Some(name) = self.names.pop_front() else { return Ok(None) };
+            let Some(name) = self.names.pop_front() else {
+                return Ok(None);
+            };
             if self.names.is_empty() {
                 self.names = self.quarantine.list(Some(&name), LISTED_MAX).await?.into();
             }
-            let Some(document) = self.quarantine.get(&name).await? else { continue };
+            let Some(document) = self.quarantine.get(&name).await? else {
+                continue;
+            };
             let batch = QuarantinedBatch::read(&document);
             for what in &batch.unreadable {
                 self.run.ledger.add_unresolved(format!("{name}: {what}"));
             }
-            let position = BatchRead { name, is_readable: batch.unreadable.is_empty() };
+            let position = BatchRead {
+                name,
+                is_readable: batch.unreadable.is_empty(),
+            };
             let checked = batch.comments.len();
-            return Ok(Some(Found { suspects: batch.comments.into(), checked, steps: 1, position, is_last: false }));
+            return Ok(Some(Found {
+                suspects: batch.comments.into(),
+                checked,
+                steps: 1,
+                position,
+                is_last: false,
+            }));
         }
     }
 

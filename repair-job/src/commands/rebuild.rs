@@ -1,18 +1,19 @@
 //! `rebuild`: fills the page index from the table, then writes the markers.
 //!
-//! It fills all partitions, or only those without a marker, which were lost, from the table's index `primaries`
-//! (`filling`). Live writes may continue. Afterwards, every comment that the journal names is reconciled. So an outdated
-//! read cannot stay in the page index.
+//! It fills all partitions, or only those without a marker, which were lost, from the table's index
+//! `primaries` (`filling`). Live writes may continue. Afterwards, every comment that the journal
+//! names is reconciled. So an outdated read cannot stay in the page index.
 //!
-//! **Invariant:** every valid comment is read from `primaries`, or is named by the journal entries that are read
-//! (`tests/repair/primaries.rs`). An index of a table lags behind it. It lacks only writes later than the rebuild's
-//! beginning minus ten minutes, so the journal is read from there ([`journal_from`]).
+//! **Invariant:** every valid comment is read from `primaries`, or is named by the journal entries
+//! that are read (`tests/repair/primaries.rs`). An index of a table lags behind it. It lacks only
+//! writes later than the rebuild's beginning minus ten minutes, so the journal is read from there
+//! ([`journal_from`]).
 //!
-//! **Invariant:** an invalid item is left out. `primaries` does not hold texts. So the comments that are remembered as
-//! unresolved are reconciled, too: one of them may have an unreadable text.
+//! **Invariant:** an invalid item is left out. `primaries` does not hold texts. So the comments
+//! that are remembered as unresolved are reconciled, too: one of them may have an unreadable text.
 //!
-//! **Invariant:** the markers get the instant up to which the last pass found the journal complete, never a later one
-//! (`tests/repair/primaries.rs`).
+//! **Invariant:** the markers get the instant up to which the last pass found the journal complete,
+//! never a later one (`tests/repair/primaries.rs`).
 
 use model::{
     Timestamp,
@@ -35,7 +36,8 @@ use crate::{
     },
 };
 
-const STOPPED_AT: &str = "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
+const STOPPED_AT: &str =
+    "the function's next run resumes the rebuild, the command starts anew; this one stopped at";
 
 /// Maximum number of passes over the journal.
 const PASSES_MAX: u32 = 10;
@@ -46,16 +48,23 @@ const PASS_MS_SHORT: i64 = 60_000;
 const LEASE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Job {
-    /// Rebuilds the page index. Reads `readers` shards of the table's index in parallel. After a failure the index is not
-    /// ready, and running the rebuild again is safe.
+    /// Rebuilds the page index. Reads `readers` shards of the table's index in parallel. After a
+    /// failure the index is not ready, and running the rebuild again is safe.
     ///
-    /// While another rebuild is under way, it waits for that one. If the page index is ready then, nothing is left to do. A
-    /// function that fills the page index would otherwise leave a command no turn.
+    /// While another rebuild is under way, it waits for that one. If the page index is ready then,
+    /// nothing is left to do. A function that fills the page index would otherwise leave a command
+    /// no turn.
     pub async fn rebuild(&self, readers: u32) -> Report {
         let mut wanted = Wanted::All;
         loop {
             let report = self.rebuild_wanted(readers, wanted).await;
-            let Some(holder) = report.held_by.as_ref().filter(|_| self.stop.reason().is_none()) else { return report };
+            let Some(holder) = report
+                .held_by
+                .as_ref()
+                .filter(|_| self.stop.reason().is_none())
+            else {
+                return report;
+            };
             if wanted == Wanted::All {
                 tracing::warn!(holder, "waiting for another rebuild");
                 wanted = Wanted::AllUnlessReady;
@@ -64,8 +73,8 @@ impl Job {
         }
     }
 
-    /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild of them. `None`
-    /// when there are none, or the page index does not answer.
+    /// Rebuilds the partitions of the page index without any marker, and resumes an earlier rebuild
+    /// of them. `None` when there are none, or the page index does not answer.
     pub async fn rebuild_missing(&self, readers: u32) -> Option<Report> {
         match self.index.unmarked().await {
             Ok(missing) if missing.is_empty() => None,
@@ -88,14 +97,16 @@ impl Job {
 async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<(), StoreError> {
     let job = run.job;
     if !job.settings.apply {
-        run.ledger.add_skipped("the rebuild: it has no dry run, and needs --apply".to_owned());
+        run.ledger
+            .add_skipped("the rebuild: it has no dry run, and needs --apply".to_owned());
         return Ok(());
     }
     let described = job.table.describe().await?;
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
     let Some(filling) = Filling::begin(run, &described.id, wanted).await? else {
-        run.ledger.add_note("another rebuild has made the page index ready meanwhile".to_owned());
+        run.ledger
+            .add_note("another rebuild has made the page index ready meanwhile".to_owned());
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
@@ -110,41 +121,57 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     if let Some(reconciled_to) = reconciled_to {
         let is_whole = filling.begun.rebuild.partitions.len() == job.index.partitions().count();
         remember_rebuild(&job.table, &filling.begun.rebuild, is_whole).await?;
-        job.index.finish_rebuild(&filling.begun.rebuild, &described.id, reconciled_to).await?;
+        job.index
+            .finish_rebuild(&filling.begun.rebuild, &described.id, reconciled_to)
+            .await?;
     } else {
         filling.store().await?;
         filled?;
-        run.ledger.add_skipped(format!("the page index is not ready; {RESUMES}"));
+        run.ledger
+            .add_skipped(format!("the page index is not ready; {RESUMES}"));
     }
     let changed = run.ledger.report().checked - comments;
     // A comment that changes several times is checked several times.
-    run.ledger.add_note(format!("{comments} comments read; {changed} checks of changes since shortly before it began"));
+    run.ledger.add_note(format!(
+        "{comments} comments read; {changed} checks of changes since shortly before it began"
+    ));
     Ok(())
 }
 
-/// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns the instant up to
-/// which the page index is then complete; `None` when it is not.
+/// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns
+/// the instant up to which the page index is then complete; `None` when it is not.
 async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timestamp>, StoreError> {
-    let (job, from) = (run.job, journal_from(filling.begun.began, &run.job.settings));
+    let (job, from) = (
+        run.job,
+        journal_from(filling.begun.began, &run.job.settings),
+    );
     if planted::has(Bug::MarkedBeforeJournal) {
         return Ok(Some(now()));
     }
     let unresolved = unresolved::remembered(&job.table).await?;
-    let of_unresolved = Box::pin(repair_all(run, unresolved.into(), &filling.scope(), None)).await?;
+    let of_unresolved =
+        Box::pin(repair_all(run, unresolved.into(), &filling.scope(), None)).await?;
     let mut is_whole = of_unresolved.is_complete();
     // Reading may have taken days, and entries expire.
     if !reaches_back_to(from) {
         is_whole = false;
-        run.ledger.add_skipped("the journal does not reach back any more to where the rebuild began".to_owned());
+        run.ledger.add_skipped(
+            "the journal does not reach back any more to where the rebuild began".to_owned(),
+        );
     }
     let mut reconciled_to = from;
     for _ in 0..PASSES_MAX {
         let present = now();
-        let window = Window { from: reconciled_to, to: journal_to(present, &job.settings) };
+        let window = Window {
+            from: reconciled_to,
+            to: journal_to(present, &job.settings),
+        };
         let mut journal = Pipeline::new(run, JournalFinder::new(&job.table, window, STOPPED_AT));
         while let Some((part, outcome)) = Box::pin(journal.next(filling.scope())).await? {
             // The passes overlap, so an unreadable entry may come several times.
-            part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved_once(what));
+            part.unreadable
+                .into_iter()
+                .for_each(|what| run.ledger.add_unresolved_once(what));
             is_whole &= outcome.is_complete();
         }
         is_whole &= journal.is_complete();

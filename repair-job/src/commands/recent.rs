@@ -1,10 +1,12 @@
-//! `recent`: repairs every comment that the journal names since the watermarks, and advances the watermarks.
+//! `recent`: repairs every comment that the journal names since the watermarks, and advances the
+//! watermarks.
 //!
 //! It confirms the page index at its beginning, at its end and every minute in between (`confirm`).
 //!
-//! **Invariant:** a watermark passes a part of the journal only when no comment of the part is left out. Each was repaired,
-//! was reported as unresolved, or keeps changing. A comment that keeps changing is named again by a later part. Every part
-//! is complete, because it ended at least a settle delay ago.
+//! **Invariant:** a watermark passes a part of the journal only when no comment of the part is left
+//! out. Each was repaired, was reported as unresolved, or keeps changing. A comment that keeps
+//! changing is named again by a later part. Every part is complete, because it ended at least a
+//! settle delay ago.
 
 use std::time::Duration;
 
@@ -34,16 +36,22 @@ impl Job {
         self.recent_since(None).await
     }
 
-    /// Like [`Self::recent`], but begins at `since` if that is earlier than the watermarks. The run checks again the
-    /// changes reconciled since then, and does not move the watermarks back.
+    /// Like [`Self::recent`], but begins at `since` if that is earlier than the watermarks. The run
+    /// checks again the changes reconciled since then, and does not move the watermarks back.
     pub async fn recent_since(&self, since: Option<Timestamp>) -> Report {
-        self.run("recent", Some("recent"), async |run| Box::pin(recent(run, since)).await).await
+        self.run("recent", Some("recent"), async |run| {
+            Box::pin(recent(run, since)).await
+        })
+        .await
     }
 }
 
 async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreError> {
     let (job, present) = (run.job, now());
-    let (to, oldest) = (present.plus_ms(-ms(job.settings.settle)), oldest_entry(present));
+    let (to, oldest) = (
+        present.plus_ms(-ms(job.settings.settle)),
+        oldest_entry(present),
+    );
     let table_id = job.table.describe().await?.id;
     let of_duplicates = duplicates_watermark(run, present, oldest).await?;
     let mut snapshot = IndexSnapshot::read(run, &table_id).await?;
@@ -52,15 +60,26 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreErro
     let may_continue = confirmer.confirm(&snapshot).await?;
     check_unresolved(run, &snapshot).await?;
     if let Some(since) = since.filter(|since| *since < oldest) {
-        run.ledger.add_unresolved(format!("the journal does not reach back to {since}: it begins at {oldest}"));
+        run.ledger.add_unresolved(format!(
+            "the journal does not reach back to {since}: it begins at {oldest}"
+        ));
     }
     let begins = snapshot.begins(oldest).chain(of_duplicates).min();
     let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
     let begins = begins.into_iter().chain(since).min();
     if let (true, Some(begins)) = (may_continue, begins) {
-        let window = Window { from: begins.max(oldest), to };
+        let window = Window {
+            from: begins.max(oldest),
+            to,
+        };
         job.progress.expect(window.span_ms());
-        let of_journal = reconcile(run, window, of_duplicates.is_some(), &mut snapshot, &mut confirmer);
+        let of_journal = reconcile(
+            run,
+            window,
+            of_duplicates.is_some(),
+            &mut snapshot,
+            &mut confirmer,
+        );
         if Box::pin(of_journal).await? {
             confirmer.confirm(&snapshot).await?;
         }
@@ -69,17 +88,20 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreErro
     Ok(())
 }
 
-/// The duplicates' watermark; without one, the journal's beginning. `None` when the journal does not reach back to it.
+/// The duplicates' watermark; without one, the journal's beginning. `None` when the journal does
+/// not reach back to it.
 ///
-/// A fast clock may have set it later than the present, at an unknown time. The run then sets it back and reconciles
-/// everything in the journal again.
+/// A fast clock may have set it later than the present, at an unknown time. The run then sets it
+/// back and reconciles everything in the journal again.
 async fn duplicates_watermark(
     run: &Run<'_>,
     present: Timestamp,
     oldest: Timestamp,
 ) -> Result<Option<Timestamp>, StoreError> {
     let Some(watermark) = run.job.table.watermark().await? else {
-        run.ledger.add_note(format!("no watermark yet: it begins with the journal's oldest entries, {oldest}"));
+        run.ledger.add_note(format!(
+            "no watermark yet: it begins with the journal's oldest entries, {oldest}"
+        ));
         return Ok(Some(oldest));
     };
     if watermark < oldest {
@@ -104,7 +126,10 @@ async fn duplicates_watermark(
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;
-    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot), None).await?.states {
+    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot), None)
+        .await?
+        .states
+    {
         match state {
             // If the page index was not checked, its part may still be wrong.
             State::Settled if snapshot.answers() => {
@@ -115,15 +140,17 @@ async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(),
             // Already counted.
             State::Unresolved(_) => {}
             State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => {
-                run.ledger.add_unresolved(format!("comment {id} needed a person, and could not be checked again"));
+                run.ledger.add_unresolved(format!(
+                    "comment {id} needed a person, and could not be checked again"
+                ));
             }
         }
     }
     Ok(())
 }
 
-/// Reconciles the journal part by part. Advances the watermarks, and confirms when it is due. Returns `false` when it had
-/// to end before.
+/// Reconciles the journal part by part. Advances the watermarks, and confirms when it is due.
+/// Returns `false` when it had to end before.
 async fn reconcile(
     run: &Run<'_>,
     window: Window,
@@ -132,10 +159,15 @@ async fn reconcile(
     confirmer: &mut Confirmer<'_>,
 ) -> Result<bool, StoreError> {
     let job = run.job;
-    let mut journal = Pipeline::new(run, JournalFinder::new(&job.table, window, "the next run resumes at"));
+    let mut journal = Pipeline::new(
+        run,
+        JournalFinder::new(&job.table, window, "the next run resumes at"),
+    );
     let mut advanced_at = Instant::now();
     while let Some((part, outcome)) = journal.next(Scope::of_all(snapshot)).await? {
-        part.unreadable.into_iter().for_each(|what| run.ledger.add_unresolved_once(what));
+        part.unreadable
+            .into_iter()
+            .for_each(|what| run.ledger.add_unresolved_once(what));
         if let Some(why) = outcome.index_away() {
             snapshot.give_up(why, &run.ledger);
         }
@@ -149,7 +181,9 @@ async fn reconcile(
             if moves_duplicates {
                 job.table.advance_watermark(part.window.to).await?;
             }
-            snapshot.advance(&job.index, part.window.to, is_last, &run.ledger).await?;
+            snapshot
+                .advance(&job.index, part.window.to, is_last, &run.ledger)
+                .await?;
         }
         if !is_last && confirmer.is_due() && !confirmer.confirm(snapshot).await? {
             return Ok(false);

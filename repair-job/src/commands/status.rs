@@ -1,4 +1,5 @@
-//! `status`: readiness, watermarks, last runs, coverage of the audit, leases, open quarantine. It only reads.
+//! `status`: readiness, watermarks, last runs, coverage of the audit, leases, open quarantine. It
+//! only reads.
 
 use std::fmt::{self, Write};
 
@@ -22,7 +23,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexStatus {
     pub ready: usize,
-    /// Partitions that are not ready, because their last confirmation is too old, was taken away, or never happened.
+    /// Partitions that are not ready, because their last confirmation is too old, was taken away,
+    /// or never happened.
     pub stale: usize,
     /// Partitions without a marker of this table.
     pub unmarked: usize,
@@ -37,10 +39,11 @@ pub struct Status {
     pub journal_reaches_back: bool,
     pub last_runs: Vec<LastRun>,
     pub segments: u32,
-    /// The share of segments checked in the last week, from 0 to 1. A check counts when its pass began in that week.
+    /// The share of segments checked in the last week, from 0 to 1. A check counts when its pass
+    /// began in that week.
     pub audited_share: f64,
-    /// The beginning of the last completed scan of the page index, which found everything that was wrong there by then.
-    /// Before a scan completes: the beginning of the first scan.
+    /// The beginning of the last completed scan of the page index, which found everything that was
+    /// wrong there by then. Before a scan completes: the beginning of the first scan.
     pub index_scanned_since: Option<Timestamp>,
     pub running: Vec<(String, String)>,
     /// Batches in quarantine; `None` when the place is not configured.
@@ -49,7 +52,11 @@ pub struct Status {
 
 impl Job {
     /// The state of everything. `segments` is the number with which the audit runs.
-    pub async fn status(&self, segments: u32, quarantine: Option<&Quarantine>) -> Result<Status, StoreError> {
+    pub async fn status(
+        &self,
+        segments: u32,
+        quarantine: Option<&Quarantine>,
+    ) -> Result<Status, StoreError> {
         let (table, present) = (&self.table, now());
         let table_id = table.describe().await?.id;
         let watermark = table.watermark().await?;
@@ -58,11 +65,14 @@ impl Job {
         let audited = segment_states(table, &table_id).await?;
         let segments = segments.max(1);
         let is_covered = |segment: &u32| {
-            let last_began = audited.get(&state_name(*segment, segments)).and_then(|state| state.last_began);
+            let last_began = audited
+                .get(&state_name(*segment, segments))
+                .and_then(|state| state.last_began);
             last_began.is_some_and(|began| (present.plus_ms(-ms(EVERY))..=present).contains(&began))
         };
         let covered = (0..segments).filter(is_covered).count();
-        let index_scan: Option<ScanState<IndexScanPosition>> = table.state(INDEX_SCAN, POSITION).await?;
+        let index_scan: Option<ScanState<IndexScanPosition>> =
+            table.state(INDEX_SCAN, POSITION).await?;
         let quarantined = match quarantine {
             Some(quarantine) => Some(quarantine.list(None, LISTED_MAX).await?.len()),
             None => None,
@@ -70,10 +80,12 @@ impl Job {
         Ok(Status {
             index: index_status(&self.index, &table_id, present).await?,
             duplicates_watermark: watermark,
-            journal_reaches_back: watermark.is_none_or(|watermark| watermark >= oldest_entry(present)),
+            journal_reaches_back: watermark
+                .is_none_or(|watermark| watermark >= oldest_entry(present)),
             last_runs: runs.into_iter().map(|(_, run)| run).collect(),
             segments,
-            audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX)) / f64::from(segments),
+            audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX))
+                / f64::from(segments),
             index_scanned_since: index_scan.and_then(|scan| scan.last_began.or(scan.first_began)),
             running: leases
                 .into_iter()
@@ -90,20 +102,33 @@ async fn index_status(
     table_id: &str,
     present: Timestamp,
 ) -> Result<Result<IndexStatus, String>, StoreError> {
-    let asked = async { Ok((index.readiness(table_id, present).await?, index.marks(table_id).await?)) };
+    let asked = async {
+        Ok((
+            index.readiness(table_id, present).await?,
+            index.marks(table_id).await?,
+        ))
+    };
     let answer = answer_of_index(asked.await)?;
-    Ok(answer.map_err(|error| error.to_string()).map(|(readiness, marks)| {
-        let is_stale = |not: &NotReady| matches!(not, NotReady::Stale { .. });
-        let ready = readiness.iter().filter(|(_, answer)| answer.is_ok()).count();
-        let stale = readiness.iter().filter(|(_, answer)| answer.as_ref().is_err_and(is_stale)).count();
-        IndexStatus {
-            ready,
-            stale,
-            unmarked: readiness.len() - ready - stale,
-            oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
-            oldest_confirmation: marks.iter().filter_map(|(_, mark)| mark.confirmed).min(),
-        }
-    }))
+    Ok(answer
+        .map_err(|error| error.to_string())
+        .map(|(readiness, marks)| {
+            let is_stale = |not: &NotReady| matches!(not, NotReady::Stale { .. });
+            let ready = readiness
+                .iter()
+                .filter(|(_, answer)| answer.is_ok())
+                .count();
+            let stale = readiness
+                .iter()
+                .filter(|(_, answer)| answer.as_ref().is_err_and(is_stale))
+                .count();
+            IndexStatus {
+                ready,
+                stale,
+                unmarked: readiness.len() - ready - stale,
+                oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
+                oldest_confirmation: marks.iter().filter_map(|(_, mark)| mark.confirmed).min(),
+            }
+        }))
 }
 
 impl fmt::Display for Status {
@@ -122,8 +147,16 @@ impl fmt::Display for Status {
             )?,
             Err(error) => writeln!(text, "page index:   {error}")?,
         }
-        let reaches = if self.journal_reaches_back { "" } else { ": the journal does not reach back to it" };
-        writeln!(text, "duplicates:   watermark {}{reaches}", instant(self.duplicates_watermark))?;
+        let reaches = if self.journal_reaches_back {
+            ""
+        } else {
+            ": the journal does not reach back to it"
+        };
+        writeln!(
+            text,
+            "duplicates:   watermark {}{reaches}",
+            instant(self.duplicates_watermark)
+        )?;
         writeln!(
             text,
             "audit:        {:.1} % of {} segments checked in the last week; scan of the page index begun: {}",

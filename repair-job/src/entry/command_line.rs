@@ -29,22 +29,30 @@ pub struct Outcome {
     pub exit_code: u8,
 }
 
-/// Runs a command until it is done, its time is up, or a signal ends it. Returns an exit code of [`exit`].
+/// Runs a command until it is done, its time is up, or a signal ends it. Returns an exit code of
+/// [`exit`].
 ///
 /// # Errors
 /// Something could not be found out or printed. The errors of the run itself are in its report.
-pub async fn run_command(args: &RunArgs, table: Table, index: PageIndex) -> anyhow::Result<ExitCode> {
+pub async fn run_command(
+    args: &RunArgs,
+    table: Table,
+    index: PageIndex,
+) -> anyhow::Result<ExitCode> {
     let stop = Stop::after(args.max_run_time);
     let job = Job::new(table, index, args.settings.clone(), stop.clone());
     let work = async {
-        let _display = args.has_progress().then(|| job.progress().show((&args.command).into()));
+        let _display = args
+            .has_progress()
+            .then(|| job.progress().show((&args.command).into()));
         run_on(&job, args).await
     };
     print_outcome(args, work, move || stop.ask()).await
 }
 
-/// Prints the outcome of a command, wherever it runs, and returns its exit code. The first Ctrl-C or SIGTERM calls `ask`,
-/// which asks the command to stop; then its report is printed. The second ends the process.
+/// Prints the outcome of a command, wherever it runs, and returns its exit code. The first Ctrl-C
+/// or SIGTERM calls `ask`, which asks the command to stop; then its report is printed. The second
+/// ends the process.
 pub async fn print_outcome(
     args: &RunArgs,
     work: impl Future<Output = anyhow::Result<Outcome>>,
@@ -63,27 +71,36 @@ pub async fn print_outcome(
     Ok(ExitCode::from(exit_code))
 }
 
-/// Runs a command on a job until it is done or the job's stop ends it. Prints nothing and handles no signal. The job's
-/// settings count, not those of `args`.
+/// Runs a command on a job until it is done or the job's stop ends it. Prints nothing and handles
+/// no signal. The job's settings count, not those of `args`.
 ///
 /// # Errors
-/// Something could not be found out, or the command does not [validate](RunArgs::validate). The errors of the run
-/// itself are in its report.
+/// Something could not be found out, or the command does not [validate](RunArgs::validate). The
+/// errors of the run itself are in its report.
 pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
     args.validate().map_err(anyhow::Error::msg)?;
     let run: BoxFuture<'_, Report> = match &args.command {
-        Command::Status { segments, quarantine, s3_url } => {
+        Command::Status {
+            segments,
+            quarantine,
+            s3_url,
+        } => {
             let quarantine = match quarantine {
                 Some(place) => Some(Quarantine::connect(place, s3_url.as_deref()).await),
                 None => None,
             };
-            let status = job.status(*segments, quarantine.as_ref()).await.context("the status is not known")?;
+            let status = job
+                .status(*segments, quarantine.as_ref())
+                .await
+                .context("the status is not known")?;
             return outcome(args, &status, &status, 0);
         }
         Command::Check { id, product } => job.check(id, product.as_ref()).boxed(),
         Command::Recent { since } => job.recent_since(*since).boxed(),
         Command::Audit(options) => job.audit(*options).boxed(),
-        Command::Quarantine(place) => async { job.quarantine(&place.connect().await).await }.boxed(),
+        Command::Quarantine(place) => {
+            async { job.quarantine(&place.connect().await).await }.boxed()
+        }
         Command::Rebuild { segments } => job.rebuild(*segments).boxed(),
         Command::Erase { author } => job.erase(author).boxed(),
     };
@@ -91,7 +108,12 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
     outcome(args, &report.json(), &report, report.exit_code())
 }
 
-fn outcome(args: &RunArgs, json: &impl Serialize, text: &impl Display, exit_code: u8) -> anyhow::Result<Outcome> {
+fn outcome(
+    args: &RunArgs,
+    json: &impl Serialize,
+    text: &impl Display,
+    exit_code: u8,
+) -> anyhow::Result<Outcome> {
     let output = match args.json {
         true => format!("{}\n", serde_json::to_string_pretty(json)?),
         false => format!("{text}\n"),
@@ -99,7 +121,8 @@ fn outcome(args: &RunArgs, json: &impl Serialize, text: &impl Display, exit_code
     Ok(Outcome { output, exit_code })
 }
 
-/// Ctrl-C and SIGTERM. From the first [`Signals::listen`] on, these signals alone do not end the process.
+/// Ctrl-C and SIGTERM. From the first [`Signals::listen`] on, these signals alone do not end the
+/// process.
 pub struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -107,7 +130,10 @@ pub struct Signals {
 
 impl Signals {
     pub fn listen() -> io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
     }
 
     pub async fn next(&mut self) {
@@ -118,7 +144,8 @@ impl Signals {
     }
 }
 
-/// The first signal calls `ask`, and a person reads what `happens` then. The second ends the process with the exit code.
+/// The first signal calls `ask`, and a person reads what `happens` then. The second ends the
+/// process with the exit code.
 pub fn on_signals(
     happens: &'static str,
     exit_code: u8,

@@ -39,7 +39,8 @@ pub struct Config {
     pub run: RunArgs,
 }
 
-/// What a run does, whichever stores it works on. As JSON, it can be sent to the process that has the stores.
+/// What a run does, whichever stores it works on. As JSON, it can be sent to the process that has
+/// the stores.
 #[derive(Debug, Clone, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RunArgs {
@@ -62,15 +63,31 @@ impl RunArgs {
     /// # Errors
     /// The segment does not exist, or a time is too long to be added to an instant.
     pub fn validate(&self) -> Result<(), String> {
-        let JobSettings { lease, settle, overlap, indexer_lag, confirm_every, .. } = self.settings;
-        let times = [lease, settle, overlap, indexer_lag, confirm_every].into_iter().chain(self.max_run_time);
+        let JobSettings {
+            lease,
+            settle,
+            overlap,
+            indexer_lag,
+            confirm_every,
+            ..
+        } = self.settings;
+        let times = [lease, settle, overlap, indexer_lag, confirm_every]
+            .into_iter()
+            .chain(self.max_run_time);
         if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {
             return Err(format!("a time of {} s is too long", time.as_secs()));
         }
-        if let Command::Audit(AuditOptions { segment: Some(segment), segments, .. }) = self.command
+        if let Command::Audit(AuditOptions {
+            segment: Some(segment),
+            segments,
+            ..
+        }) = self.command
             && segment >= segments
         {
-            return Err(format!("--segment {segment}: there are the segments 0 to {}", segments.max(1) - 1));
+            return Err(format!(
+                "--segment {segment}: there are the segments 0 to {}",
+                segments.max(1) - 1
+            ));
         }
         Ok(())
     }
@@ -101,15 +118,16 @@ pub enum Command {
         #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
         since: Option<Timestamp>,
     },
-    /// Compare the whole table with itself and with the page index, segment by segment, then scan the page index.
+    /// Compare the whole table with itself and with the page index, segment by segment, then scan
+    /// the page index.
     Audit(AuditOptions),
     /// Repair every comment that batches in quarantine name, and remove the batches that are done.
     Quarantine(QuarantineArgs),
-    /// Empty the page index, fill it from the table, and mark it ready. It has no dry run. It waits for another one
-    /// under way, and has nothing to do if the page index is ready then.
+    /// Empty the page index, fill it from the table, and mark it ready. It has no dry run. It waits
+    /// for another one under way, and has nothing to do if the page index is ready then.
     ///
-    /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without totals, and numbered
-    /// pages answer 503.
+    /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without
+    /// totals, and numbered pages answer 503.
     Rebuild {
         /// Number of shards of the index `primaries` read in parallel.
         #[arg(long, value_name = "N", default_value_t = 4)]
@@ -179,9 +197,14 @@ mod tests {
 
     #[test]
     fn the_status_needs_no_quarantine() {
-        for (line, is_counted) in [(&["status"][..], false), (&["status", "--quarantine=folder:q"], true)] {
+        for (line, is_counted) in [
+            (&["status"][..], false),
+            (&["status", "--quarantine=folder:q"], true),
+        ] {
             let config = parse(line);
-            let Command::Status { quarantine, .. } = &config.run.command else { panic!("{config:?}") };
+            let Command::Status { quarantine, .. } = &config.run.command else {
+                panic!("{config:?}")
+            };
             assert_eq!(quarantine.is_some(), is_counted, "{line:?}");
         }
     }
@@ -190,8 +213,18 @@ mod tests {
     fn a_command_survives_as_json_with_what_has_no_flag() {
         for line in [
             &["status", "--quarantine=s3://b/p", "--s3-url=http://h"][..],
-            &["audit", "--apply", "--since=2024-01-31T06:00:00Z", "--max-run-time=15m", "--lease=5s"],
-            &["recent", "--since=2024-01-31T06:00:00Z", "--max-read-units=7"],
+            &[
+                "audit",
+                "--apply",
+                "--since=2024-01-31T06:00:00Z",
+                "--max-run-time=15m",
+                "--lease=5s",
+            ],
+            &[
+                "recent",
+                "--since=2024-01-31T06:00:00Z",
+                "--max-read-units=7",
+            ],
             &["check", "c1", "--product=p", "--json"],
             &["quarantine", "--quarantine=folder:/q"],
             &["erase", "--author=u 7/é", "--apply"],
@@ -203,7 +236,10 @@ mod tests {
             let back: RunArgs = serde_json::from_str(&json).unwrap();
             assert_eq!(format!("{back:?}"), format!("{run:?}"), "{json}");
             let unknown = json.replacen('{', r#"{"unknown":1,"#, 1);
-            assert!(serde_json::from_str::<RunArgs>(&unknown).is_err(), "{unknown}");
+            assert!(
+                serde_json::from_str::<RunArgs>(&unknown).is_err(),
+                "{unknown}"
+            );
         }
     }
 

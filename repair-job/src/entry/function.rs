@@ -1,4 +1,5 @@
-//! The Lambda function: what it does every hour, every five minutes or on request, and the metrics that it prints.
+//! The Lambda function: what it does every hour, every five minutes or on request, and the metrics
+//! that it prints.
 
 use std::num::NonZeroU32;
 
@@ -28,14 +29,16 @@ const WHY_CHARS_MAX: usize = 300;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Asked {
-    /// `recent`, by `{"command": "recent"}`. The schedule asks for it every five minutes, because it confirms the page
-    /// index. Partitions of the page index that have no marker are then rebuilt.
+    /// `recent`, by `{"command": "recent"}`. The schedule asks for it every five minutes, because
+    /// it confirms the page index. Partitions of the page index that have no marker are then
+    /// rebuilt.
     Recent,
-    /// A rebuild of the page index, by `{"command": "rebuild"}`. A person who deploys has no other way into the
-    /// network.
+    /// A rebuild of the page index, by `{"command": "rebuild"}`. A person who deploys has no other
+    /// way into the network.
     Rebuild,
-    /// The audit of one segment, by `{"command": "audit", "segment": …, "since": …, "of": …}`. The state machine of big
-    /// repairs (`BigRepair` in `infra/template.yaml`) asks for it until nothing stopped it.
+    /// The audit of one segment, by `{"command": "audit", "segment": …, "since": …, "of": …}`. The
+    /// state machine of big repairs (`BigRepair` in `infra/template.yaml`) asks for it until
+    /// nothing stopped it.
     Audit(SegmentAudit),
     /// Anything else, such as the event of the hourly schedule.
     #[serde(other)]
@@ -64,8 +67,14 @@ struct BigRepair {
 
 impl SegmentAudit {
     fn options(&self) -> AuditOptions {
-        let (segments, segment, since) = (self.of.segments.get(), Some(self.segment), Some(self.since));
-        AuditOptions { segments, segment, since, ..AuditOptions::default() }
+        let (segments, segment, since) =
+            (self.of.segments.get(), Some(self.segment), Some(self.since));
+        AuditOptions {
+            segments,
+            segment,
+            since,
+            ..AuditOptions::default()
+        }
     }
 }
 
@@ -75,13 +84,22 @@ impl Asked {
     /// # Errors
     /// The audit of a segment is malformed.
     pub fn by(event: &Value) -> Result<Self, serde_json::Error> {
-        if event["command"].is_string() { Self::deserialize(event) } else { Ok(Self::Hourly) }
+        if event["command"].is_string() {
+            Self::deserialize(event)
+        } else {
+            Ok(Self::Hourly)
+        }
     }
 
     /// The settings of the job: it repairs, within its share of the limits.
     pub fn settings(&self, settings: JobSettings) -> JobSettings {
-        let settings = JobSettings { apply: true, ..settings };
-        let Self::Audit(SegmentAudit { of, .. }) = self else { return settings };
+        let settings = JobSettings {
+            apply: true,
+            ..settings
+        };
+        let Self::Audit(SegmentAudit { of, .. }) = self else {
+            return settings;
+        };
         let share = |limit: u32| (limit / of.at_once).max(1);
         JobSettings {
             max_read_units: of.max_read_units.or(settings.max_read_units).map(share),
@@ -99,9 +117,9 @@ pub struct Invoked {
     pub status: Result<Status, String>,
 }
 
-/// Does what the event asks for. The hourly run first reconciles recent changes, then works off the quarantine. With
-/// the time that is left, `audit` checks the parts of the table and of the page index whose last check is nearly a week
-/// old.
+/// Does what the event asks for. The hourly run first reconciles recent changes, then works off the
+/// quarantine. With the time that is left, `audit` checks the parts of the table and of the page
+/// index whose last check is nearly a week old.
 pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoked {
     let reports = match asked {
         Asked::Hourly => Box::pin(hourly(job, quarantine)).await,
@@ -113,10 +131,18 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoke
         Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_READERS)).await],
         Asked::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
     };
-    for Report { command, failure, .. } in &reports {
-        failure.iter().for_each(|error| tracing::error!(command, error, "the run failed"));
+    for Report {
+        command, failure, ..
+    } in &reports
+    {
+        failure
+            .iter()
+            .for_each(|error| tracing::error!(command, error, "the run failed"));
     }
-    let status = job.status(SEGMENTS, Some(quarantine)).await.map_err(|error| error.to_string());
+    let status = job
+        .status(SEGMENTS, Some(quarantine))
+        .await
+        .map_err(|error| error.to_string());
     Invoked { reports, status }
 }
 
@@ -125,7 +151,13 @@ async fn hourly(job: &Job, quarantine: &Quarantine) -> Vec<Report> {
     if !matches!(quarantine, Quarantine::Mapping) {
         reports.push(job.quarantine(quarantine).await);
     }
-    reports.push(job.audit(AuditOptions { rolling: true, ..AuditOptions::default() }).await);
+    reports.push(
+        job.audit(AuditOptions {
+            rolling: true,
+            ..AuditOptions::default()
+        })
+        .await,
+    );
     reports
 }
 
@@ -133,7 +165,8 @@ impl Invoked {
     /// The answer of the function: the reports and the state.
     ///
     /// # Errors
-    /// One of the commands failed, the state is unknown, or the audit of a segment left something out.
+    /// One of the commands failed, the state is unknown, or the audit of a segment left something
+    /// out.
     pub fn answer(&self) -> Result<Value, String> {
         // The hourly run never audits alone.
         if let [report] = &*self.reports
@@ -146,16 +179,39 @@ impl Invoked {
             Err(error) => json!({ "failure": error }),
         };
         let answer = json!({ "runs": self.reports.iter().map(Report::json).collect::<Vec<_>>(), "status": status });
-        let has_failed = self.status.is_err() || self.reports.iter().any(|report| report.failure.is_some());
-        if has_failed { Err(answer.to_string()) } else { Ok(answer) }
+        let has_failed =
+            self.status.is_err() || self.reports.iter().any(|report| report.failure.is_some());
+        if has_failed {
+            Err(answer.to_string())
+        } else {
+            Ok(answer)
+        }
     }
 }
 
 /// What a big repair adds up. It waits before it repeats what failed.
 fn answer_of_segment(report: &Report) -> Result<Value, String> {
-    let Report { stopped, checked, repaired, left, unresolved_count, .. } = report;
-    let held = || report.held_by.as_ref().map(|holder| format!("another run works there: {holder}"));
-    let skipped = || report.skipped.first().filter(|_| stopped.is_none()).cloned();
+    let Report {
+        stopped,
+        checked,
+        repaired,
+        left,
+        unresolved_count,
+        ..
+    } = report;
+    let held = || {
+        report
+            .held_by
+            .as_ref()
+            .map(|holder| format!("another run works there: {holder}"))
+    };
+    let skipped = || {
+        report
+            .skipped
+            .first()
+            .filter(|_| stopped.is_none())
+            .cloned()
+    };
     match report.failure.clone().or_else(held).or_else(skipped) {
         Some(why) => Err(why.chars().take(WHY_CHARS_MAX).collect()),
         None => Ok(json!({
@@ -164,36 +220,86 @@ fn answer_of_segment(report: &Report) -> Result<Value, String> {
     }
 }
 
-/// The line of metrics of an invocation (see [`functions::metrics`]). `Unresolved` deserves an alarm: it stays until a
-/// person has looked. docs/operate.md explains each metric.
+/// The line of metrics of an invocation (see [`functions::metrics`]). `Unresolved` deserves an
+/// alarm: it stays until a person has looked. docs/operate.md explains each metric.
 pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
-    let sum = |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };
-    let sum_units = |of: fn(&Report) -> f64| -> Value { invoked.reports.iter().map(of).sum::<f64>().into() };
+    let sum =
+        |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };
+    let sum_units =
+        |of: fn(&Report) -> f64| -> Value { invoked.reports.iter().map(of).sum::<f64>().into() };
     let present = now();
     let mut values = vec![
         ("Checked", "Count", sum(|report| report.checked)),
-        ("Drifted", "Count", sum(|report| report.drifted.values().sum())),
+        (
+            "Drifted",
+            "Count",
+            sum(|report| report.drifted.values().sum()),
+        ),
         ("Repaired", "Count", sum(|report| report.repaired)),
         ("Left", "Count", sum(|report| report.left)),
         ("Unresolved", "Count", sum(|report| report.unresolved_count)),
         ("Skipped", "Count", sum(|report| report.skipped_count)),
-        ("Failed", "Count", sum(|report| u64::from(report.failure.is_some()))),
+        (
+            "Failed",
+            "Count",
+            sum(|report| u64::from(report.failure.is_some())),
+        ),
         ("ReadUnits", "Count", sum_units(|report| report.read_units)),
-        ("WriteUnits", "Count", sum_units(|report| report.write_units)),
-        ("Duration", "Milliseconds", sum_units(|report| report.seconds * 1e3)),
+        (
+            "WriteUnits",
+            "Count",
+            sum_units(|report| report.write_units),
+        ),
+        (
+            "Duration",
+            "Milliseconds",
+            sum_units(|report| report.seconds * 1e3),
+        ),
     ];
     if let Ok(status) = &invoked.status {
         let age = |at: model::Timestamp| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
-        values.push(("IndexReachable", "Count", u8::from(status.index.is_ok()).into()));
-        values.extend(status.duplicates_watermark.map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))));
+        values.push((
+            "IndexReachable",
+            "Count",
+            u8::from(status.index.is_ok()).into(),
+        ));
+        values.extend(
+            status
+                .duplicates_watermark
+                .map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))),
+        );
         if let Ok(index) = &status.index {
-            values.extend(index.oldest_confirmation.map(|at| ("IndexConfirmationAge", "Milliseconds", age(at))));
-            values.extend(index.oldest_watermark.map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))));
-            values.push(("PartitionsNotReady", "Count", (index.stale + index.unmarked).into()));
+            values.extend(
+                index
+                    .oldest_confirmation
+                    .map(|at| ("IndexConfirmationAge", "Milliseconds", age(at))),
+            );
+            values.extend(
+                index
+                    .oldest_watermark
+                    .map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))),
+            );
+            values.push((
+                "PartitionsNotReady",
+                "Count",
+                (index.stale + index.unmarked).into(),
+            ));
         }
-        values.extend(status.index_scanned_since.map(|at| ("IndexScanAge", "Milliseconds", age(at))));
-        values.push(("AuditedShare", "Percent", (status.audited_share * 100.0).into()));
-        values.extend(status.quarantined.map(|count| ("QuarantinedBatches", "Count", count.into())));
+        values.extend(
+            status
+                .index_scanned_since
+                .map(|at| ("IndexScanAge", "Milliseconds", age(at))),
+        );
+        values.push((
+            "AuditedShare",
+            "Percent",
+            (status.audited_share * 100.0).into(),
+        ));
+        values.extend(
+            status
+                .quarantined
+                .map(|count| ("QuarantinedBatches", "Count", count.into())),
+        );
     }
     metrics::line(namespace, FUNCTION, present.epoch_ms(), &values)
 }
@@ -211,17 +317,38 @@ mod tests {
         let by = |event: &str| asked(event).unwrap();
         assert_eq!(by(r#"{"command": "recent"}"#), Asked::Recent);
         assert_eq!(by(r#"{"command": "rebuild"}"#), Asked::Rebuild);
-        assert_eq!(by(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#), Asked::Hourly);
-        let audit = |part: &str, of: &str| asked(&format!(r#"{{"command": "audit", {part}, "of": {of}}}"#));
+        assert_eq!(
+            by(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#),
+            Asked::Hourly
+        );
+        let audit =
+            |part: &str, of: &str| asked(&format!(r#"{{"command": "audit", {part}, "of": {of}}}"#));
         let part = r#""segment": 7, "since": "2026-01-31T12:00:00.123Z""#;
         let of = r#"{"segments": 8, "at_once": 2, "max_write_units": 40}"#;
-        let Ok(Asked::Audit(segment)) = audit(part, of) else { panic!("not understood") };
+        let Ok(Asked::Audit(segment)) = audit(part, of) else {
+            panic!("not understood")
+        };
         let of_segment = segment.options();
-        assert_eq!((of_segment.wanted(), of_segment.scans_index()), (7..8, false));
-        let of_index = SegmentAudit { segment: 8, ..segment }.options();
-        assert_eq!((of_index.wanted().count(), of_index.scans_index()), (0, true));
+        assert_eq!(
+            (of_segment.wanted(), of_segment.scans_index()),
+            (7..8, false)
+        );
+        let of_index = SegmentAudit {
+            segment: 8,
+            ..segment
+        }
+        .options();
+        assert_eq!(
+            (of_index.wanted().count(), of_index.scans_index()),
+            (0, true)
+        );
         let (misspelt, none) = (of.replace("units", "unit"), of.replace('2', "0"));
-        for (wrong, of) in [(r#""segment": 7"#, of), (part, "{}"), (part, &misspelt), (part, &none)] {
+        for (wrong, of) in [
+            (r#""segment": 7"#, of),
+            (part, "{}"),
+            (part, &misspelt),
+            (part, &none),
+        ] {
             assert!(audit(wrong, of).is_err(), "{wrong} {of}");
         }
     }
@@ -231,21 +358,59 @@ mod tests {
         let event = r#"{"command": "audit", "segment": 3, "since": "2026-01-31T12:00:00.123Z",
                         "of": {"segments": 4, "at_once": 8, "max_write_units": 40}}"#;
         let asked = Asked::by(&serde_json::from_str(event).unwrap()).unwrap();
-        let settings = asked.settings(JobSettings { max_read_units: Some(3), ..JobSettings::default() });
-        assert_eq!((settings.apply, settings.max_read_units, settings.max_write_units), (true, Some(1), Some(5)));
+        let settings = asked.settings(JobSettings {
+            max_read_units: Some(3),
+            ..JobSettings::default()
+        });
+        assert_eq!(
+            (
+                settings.apply,
+                settings.max_read_units,
+                settings.max_write_units
+            ),
+            (true, Some(1), Some(5))
+        );
     }
 
     #[test]
     fn a_segment_counts_as_done_only_if_nothing_was_left_out() {
-        let report = Report { checked: 7, ..Report::default() };
+        let report = Report {
+            checked: 7,
+            ..Report::default()
+        };
         let done = answer_of_segment(&report).unwrap();
-        assert_eq!((&done["stopped"], &done["checked"]), (&Value::Null, &json!(7)));
-        let skipped = Report { skipped: vec!["é".repeat(WHY_CHARS_MAX + 1)], ..report.clone() };
-        let held = Report { held_by: Some("m".to_owned()), ..report.clone() };
-        let failed = Report { failure: Some("f".to_owned()), ..skipped.clone() };
+        assert_eq!(
+            (&done["stopped"], &done["checked"]),
+            (&Value::Null, &json!(7))
+        );
+        let skipped = Report {
+            skipped: vec!["é".repeat(WHY_CHARS_MAX + 1)],
+            ..report.clone()
+        };
+        let held = Report {
+            held_by: Some("m".to_owned()),
+            ..report.clone()
+        };
+        let failed = Report {
+            failure: Some("f".to_owned()),
+            ..skipped.clone()
+        };
         let whys = [&skipped, &held, &failed].map(|report| answer_of_segment(report).unwrap_err());
-        assert_eq!(whys, ["é".repeat(WHY_CHARS_MAX), "another run works there: m".to_owned(), "f".to_owned()]);
-        let stopped = Some(Stopped { reason: StopReason::TimeIsUp, resumes: String::new() });
-        assert!(answer_of_segment(&Report { stopped, ..skipped }).is_ok_and(|answer| !answer["stopped"].is_null()));
+        assert_eq!(
+            whys,
+            [
+                "é".repeat(WHY_CHARS_MAX),
+                "another run works there: m".to_owned(),
+                "f".to_owned()
+            ]
+        );
+        let stopped = Some(Stopped {
+            reason: StopReason::TimeIsUp,
+            resumes: String::new(),
+        });
+        assert!(
+            answer_of_segment(&Report { stopped, ..skipped })
+                .is_ok_and(|answer| !answer["stopped"].is_null())
+        );
     }
 }

@@ -1,9 +1,11 @@
-//! Finds the comments that the journal names, part by part: those that changed, and those that readers reported.
+//! Finds the comments that the journal names, part by part: those that changed, and those that
+//! readers reported.
 //!
-//! For a part, some entries of one shard are read, and then what the other shards have of the same time. Comments are spread
-//! evenly over the shards, so a part names a few hundred, and even a run with little time completes one
-//! (`tests/repair/stopped.rs`). All entries of a comment are in one shard. If another shard has far more, the part ends
-//! there, and what was read of later time is read again.
+//! For a part, some entries of one shard are read, and then what the other shards have of the same
+//! time. Comments are spread evenly over the shards, so a part names a few hundred, and even a run
+//! with little time completes one (`tests/repair/stopped.rs`). All entries of a comment are in one
+//! shard. If another shard has far more, the part ends there, and what was read of later time is
+//! read again.
 //!
 //! **Invariant:** the parts of a window join without gaps, and each holds every entry of its time
 //! (`parts_join_without_gaps_and_hold_what_their_time_brought`).
@@ -27,10 +29,12 @@ use crate::{
     run::settings::{JobSettings, ms},
 };
 
-/// How many entries of the first shard are read for a part. The work on a part is lost when a run must stop.
+/// How many entries of the first shard are read for a part. The work on a part is lost when a run
+/// must stop.
 const ENTRIES_OF_FIRST: i32 = 100;
 
-/// Maximum number of entries of each other shard: an even spread brings about as many as of the first.
+/// Maximum number of entries of each other shard: an even spread brings about as many as of the
+/// first.
 const ENTRIES_OF_OTHERS_MAX: i32 = 4 * ENTRIES_OF_FIRST;
 
 const HOUR_MS: i64 = 3_600_000;
@@ -39,8 +43,9 @@ const DAY_MS: i64 = 24 * HOUR_MS;
 /// The part of the journal's retention that is not relied on, because clocks differ.
 const RETENTION_MARGIN_MS: i64 = HOUR_MS;
 
-/// How far the table's index may lag behind the table. AWS names no bound ("eventually consistent"). The lag is usually
-/// moments, and DynamoDB throttles a table whose index does not keep up.
+/// How far the table's index may lag behind the table. AWS names no bound ("eventually
+/// consistent"). The lag is usually moments, and DynamoDB throttles a table whose index does not
+/// keep up.
 const INDEX_LAG: Duration = Duration::from_secs(600);
 
 pub(crate) fn oldest_entry(present: Timestamp) -> Timestamp {
@@ -51,11 +56,14 @@ pub fn reaches_back_to(from: Timestamp) -> bool {
     from >= oldest_entry(now())
 }
 
-/// Where to begin in the journal after a read of the table's indexes. Such a read sees each comment at another moment, and
-/// indexes lag. From here on, the journal names every comment that the read may have missed. `began` is when the read began.
-/// Entries arrive late, and clocks are wrong.
+/// Where to begin in the journal after a read of the table's indexes. Such a read sees each comment
+/// at another moment, and indexes lag. From here on, the journal names every comment that the read
+/// may have missed. `began` is when the read began. Entries arrive late, and clocks are wrong.
 pub fn journal_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
-    began.plus_ms(-ms(INDEX_LAG)).plus_ms(-ms(settings.settle)).plus_ms(-ms(settings.overlap))
+    began
+        .plus_ms(-ms(INDEX_LAG))
+        .plus_ms(-ms(settings.settle))
+        .plus_ms(-ms(settings.overlap))
 }
 
 /// The end of the journal for a pass that begins at `began`: clocks of writers may be ahead.
@@ -74,8 +82,13 @@ pub struct Window {
 pub(crate) fn windows(from: Timestamp, to: Timestamp) -> impl Iterator<Item = Window> {
     let mut next = from;
     std::iter::from_fn(move || {
-        let end = next.plus_ms(HOUR_MS - next.epoch_ms().rem_euclid(HOUR_MS)).min(to);
-        let window = Window { from: next, to: end };
+        let end = next
+            .plus_ms(HOUR_MS - next.epoch_ms().rem_euclid(HOUR_MS))
+            .min(to);
+        let window = Window {
+            from: next,
+            to: end,
+        };
         next = end;
         (window.from < window.to).then_some(window)
     })
@@ -102,10 +115,18 @@ impl<'run> Journal<'run> {
     /// The next part; `None` at the end. A comment that changed again may come again.
     pub async fn next(&mut self) -> Result<Option<Part>, StoreError> {
         // A part is within one hour of the journal.
-        let Some(Window { from, to }) = windows(self.left.from, self.left.to).next() else { return Ok(None) };
-        let first = self.table.journal_part(0, from, to, ENTRIES_OF_FIRST).await?;
+        let Some(Window { from, to }) = windows(self.left.from, self.left.to).next() else {
+            return Ok(None);
+        };
+        let first = self
+            .table
+            .journal_part(0, from, to, ENTRIES_OF_FIRST)
+            .await?;
         let to = end_of(&first).unwrap_or(to);
-        let others = (1..JOURNAL_SHARDS).map(|shard| self.table.journal_part(shard, from, to, ENTRIES_OF_OTHERS_MAX));
+        let others = (1..JOURNAL_SHARDS).map(|shard| {
+            self.table
+                .journal_part(shard, from, to, ENTRIES_OF_OTHERS_MAX)
+        });
         let mut shards = try_join_all(others).await?;
         shards.push(first);
         let part = Part::of(Window { from, to }, shards);
@@ -122,7 +143,10 @@ pub(crate) struct JournalFinder<'run> {
 impl<'run> JournalFinder<'run> {
     /// `resumes` says, before an instant, what happens from there on if the run stops.
     pub(crate) fn new(table: &'run Table, window: Window, resumes: &'static str) -> Self {
-        Self { journal: Journal::new(table, window), resumes }
+        Self {
+            journal: Journal::new(table, window),
+            resumes,
+        }
     }
 }
 
@@ -130,10 +154,18 @@ impl Finder for JournalFinder<'_> {
     type Position = Part;
 
     async fn find(&mut self) -> Result<Option<Found<Part>>, StoreError> {
-        let Some(mut part) = self.journal.next().await? else { return Ok(None) };
+        let Some(mut part) = self.journal.next().await? else {
+            return Ok(None);
+        };
         let comments = std::mem::take(&mut part.named);
         let (checked, steps) = (comments.len(), part.window.span_ms());
-        Ok(Some(Found { suspects: comments.into(), checked, steps, position: part, is_last: false }))
+        Ok(Some(Found {
+            suspects: comments.into(),
+            checked,
+            steps,
+            position: part,
+            is_last: false,
+        }))
     }
 
     fn resumes(&self) -> String {
@@ -150,7 +182,8 @@ pub struct Part {
     pub unreadable: Vec<String>,
 }
 
-/// Where a shard has more than was read of it. Its last millisecond is left for the next part, because it may be incomplete.
+/// Where a shard has more than was read of it. Its last millisecond is left for the next part,
+/// because it may be incomplete.
 fn end_of(shard: &table::Part<JournalRow>) -> Option<Timestamp> {
     shard.next.as_ref().and(shard.rows.last()).map(|row| row.at)
 }
@@ -165,7 +198,11 @@ impl Part {
             changed: BTreeSet::new(),
             unreadable: Vec::new(),
         };
-        for row in shards.into_iter().flat_map(|shard| shard.rows).filter(|row| row.at < to) {
+        for row in shards
+            .into_iter()
+            .flat_map(|shard| shard.rows)
+            .filter(|row| row.at < to)
+        {
             match row.entry {
                 Ok(entry) => part.add(entry),
                 Err(error) => part.unreadable.push(error.to_string()),
@@ -209,8 +246,14 @@ mod tests {
                 "2024-01-01T12:00:00.000Z 2024-01-01T12:00:30.000Z",
             ]
         );
-        assert_eq!(windows(at("2024-01-01T10:00:00Z"), at("2024-01-01T10:00:00Z")).count(), 0);
-        assert_eq!(windows(at("2024-01-01T10:00:01Z"), at("2024-01-01T10:00:00Z")).count(), 0);
+        assert_eq!(
+            windows(at("2024-01-01T10:00:00Z"), at("2024-01-01T10:00:00Z")).count(),
+            0
+        );
+        assert_eq!(
+            windows(at("2024-01-01T10:00:01Z"), at("2024-01-01T10:00:00Z")).count(),
+            0
+        );
     }
 
     fn row(window: Window, number: u64, ms: i64) -> JournalRow {
@@ -224,12 +267,18 @@ mod tests {
                 is_report: false,
             }),
         };
-        JournalRow { at: window.from.plus_ms(ms), entry }
+        JournalRow {
+            at: window.from.plus_ms(ms),
+            entry,
+        }
     }
 
     #[test]
     fn parts_join_without_gaps_and_hold_what_their_time_brought() {
-        let window = Window { from: at("2024-01-01T10:00:00Z"), to: at("2024-01-01T11:00:00Z") };
+        let window = Window {
+            from: at("2024-01-01T10:00:00Z"),
+            to: at("2024-01-01T11:00:00Z"),
+        };
         // Some milliseconds have one entry, some fifty, and one has more than a part should name.
         let moments = (0..400_i64).flat_map(|ms| {
             let count = match ms {
@@ -239,7 +288,10 @@ mod tests {
             };
             std::iter::repeat_n(ms, count)
         });
-        let rows: Vec<JournalRow> = (0_u64..).zip(moments).map(|(number, ms)| row(window, number, ms)).collect();
+        let rows: Vec<JournalRow> = (0_u64..)
+            .zip(moments)
+            .map(|(number, ms)| row(window, number, ms))
+            .collect();
         // One shard is empty, and the last entries are of one comment.
         let shard_of = |place: usize| match place {
             1_500.. => 3,
@@ -247,35 +299,63 @@ mod tests {
         };
         // As the table answers: a number of rows, or more until some are later than the first.
         let read = |shard: u32, Window { from, to }: Window, limit: i32| {
-            let is_wanted =
-                |place, row: &JournalRow| shard_of(place) == u64::from(shard) && (from..to).contains(&row.at);
-            let of_shard = rows.iter().enumerate().filter(|(place, row)| is_wanted(*place, row));
+            let is_wanted = |place, row: &JournalRow| {
+                shard_of(place) == u64::from(shard) && (from..to).contains(&row.at)
+            };
+            let of_shard = rows
+                .iter()
+                .enumerate()
+                .filter(|(place, row)| is_wanted(*place, row));
             let of_shard: Vec<JournalRow> = of_shard.map(|(_, row)| row.clone()).collect();
-            let later = of_shard.iter().position(|row| row.at > from).map_or(of_shard.len(), |place| place + 1);
-            let count = later.max(usize::try_from(limit).unwrap()).min(of_shard.len());
+            let later = of_shard
+                .iter()
+                .position(|row| row.at > from)
+                .map_or(of_shard.len(), |place| place + 1);
+            let count = later
+                .max(usize::try_from(limit).unwrap())
+                .min(of_shard.len());
             let next = (count < of_shard.len()).then(|| Position::from(BTreeMap::new()));
-            table::Part { rows: of_shard[..count].to_vec(), next }
+            table::Part {
+                rows: of_shard[..count].to_vec(),
+                next,
+            }
         };
         let (mut next, mut found, mut read_count) = (window.from, 0, 0);
         while next < window.to {
-            let left = Window { from: next, ..window };
+            let left = Window {
+                from: next,
+                ..window
+            };
             let first = read(0, left, ENTRIES_OF_FIRST);
-            let of_time = Window { to: end_of(&first).unwrap_or(left.to), ..left };
-            let others = (1..JOURNAL_SHARDS).map(|shard| read(shard, of_time, ENTRIES_OF_OTHERS_MAX));
+            let of_time = Window {
+                to: end_of(&first).unwrap_or(left.to),
+                ..left
+            };
+            let others =
+                (1..JOURNAL_SHARDS).map(|shard| read(shard, of_time, ENTRIES_OF_OTHERS_MAX));
             let shards: Vec<_> = std::iter::once(first).chain(others).collect();
             read_count += shards.iter().map(|shard| shard.rows.len()).sum::<usize>();
             let part = Part::of(of_time, shards);
-            assert!(part.window.from == next && part.window.to > next, "{:?}", part.window);
+            assert!(
+                part.window.from == next && part.window.to > next,
+                "{:?}",
+                part.window
+            );
             let of_time = |row: &&JournalRow| (part.window.from..part.window.to).contains(&row.at);
             let expected = rows.iter().filter(of_time).count();
             let entries = part.named.len() + part.unreadable.len();
             assert_eq!(entries, expected, "{}", part.window.from);
-            let has_long_moment = (part.window.from..part.window.to).contains(&window.from.plus_ms(200));
+            let has_long_moment =
+                (part.window.from..part.window.to).contains(&window.from.plus_ms(200));
             let most = 8 * 100 + if has_long_moment { 1_200 } else { 0 };
             assert!(entries < most, "{entries} entries in a part");
             (next, found) = (part.window.to, found + expected);
         }
         assert_eq!((next, found), (window.to, rows.len()));
-        assert!(read_count * 20 < rows.len() * 21, "{read_count} reads of {} entries", rows.len());
+        assert!(
+            read_count * 20 < rows.len() * 21,
+            "{read_count} reads of {} entries",
+            rows.len()
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! The finders. They differ only in where they look and in what a position is. Those of `primaries` and of the quarantine
-//! stand beside their only users.
+//! The finders. They differ only in where they look and in what a position is. Those of `primaries`
+//! and of the quarantine stand beside their only users.
 //!
 //! | finder | looks at | position |
 //! | --- | --- | --- |
@@ -25,10 +25,14 @@ async fn scores_of<'wanted>(
     index: &PageIndex,
     wanted: &'wanted BTreeMap<BaseSet, BTreeSet<&'wanted CommentId>>,
 ) -> Result<BTreeMap<(&'wanted BaseSet, &'wanted CommentId), f64>, StoreError> {
-    let asked = wanted.iter().map(|(set, ids)| (set, ids.iter().map(|id| id.as_str()).collect()));
+    let asked = wanted
+        .iter()
+        .map(|(set, ids)| (set, ids.iter().map(|id| id.as_str()).collect()));
     let scores = index.scores(&asked.collect::<Vec<_>>()).await?;
     let scores = wanted.iter().zip(scores).flat_map(|((set, ids), scores)| {
-        ids.iter().zip(scores).filter_map(move |(id, score)| Some(((set, *id), score?)))
+        ids.iter()
+            .zip(scores)
+            .filter_map(move |(id, score)| Some(((set, *id), score?)))
     });
     Ok(scores.collect())
 }

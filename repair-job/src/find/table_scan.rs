@@ -1,11 +1,12 @@
 //! Finds suspect comments by a scan of one segment of the table.
 //!
-//! A scan returns the items of one comment one after the other. So they are compared as they arrive: eventually
-//! consistent, and each read once. Any comment that is not exactly right is *suspect*. The repair
-//! reads it again. So an item that was about to change does no harm, nor a collection that a scan returns in pieces.
+//! A scan returns the items of one comment one after the other. So they are compared as they
+//! arrive: eventually consistent, and each read once. Any comment that is not exactly right is
+//! *suspect*. The repair reads it again. So an item that was about to change does no harm, nor a
+//! collection that a scan returns in pieces.
 //!
-//! When a comment is right in the table, its scores in its two base sets are also checked. The index scan finds
-//! superfluous entries.
+//! When a comment is right in the table, its scores in its two base sets are also checked. The
+//! index scan finds superfluous entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -54,18 +55,34 @@ impl<'run> TableScan<'run> {
         resumes: &'run str,
     ) -> Self {
         let last = position.clone();
-        Self { run, snapshot, segment, segments, position, last, is_over: false, open: Vec::new(), resumes }
+        Self {
+            run,
+            snapshot,
+            segment,
+            segments,
+            position,
+            last,
+            is_over: false,
+            open: Vec::new(),
+            resumes,
+        }
     }
 
-    /// The comments of which all items were read. The last comment of an answer may go on in the next answer.
+    /// The comments of which all items were read. The last comment of an answer may go on in the
+    /// next answer.
     fn whole_collections(&mut self, items: Vec<Item>) -> Vec<Vec<Item>> {
         let mut whole = Vec::new();
         for item in items {
-            if self.open.first().is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK)) {
+            if self
+                .open
+                .first()
+                .is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK))
+            {
                 self.position = self.open.last().and_then(key_of);
                 whole.push(std::mem::take(&mut self.open));
             }
-            // A collection that is cut off here is suspect by what is kept, and is read again as a whole.
+            // A collection that is cut off here is suspect by what is kept, and is read again as a
+            // whole.
             if self.open.len() < COLLECTION_MAX {
                 self.open.push(item);
             }
@@ -76,17 +93,25 @@ impl<'run> TableScan<'run> {
         whole
     }
 
-    async fn compare(&self, collections: &[Vec<Item>]) -> Result<(BTreeMap<CommentId, Places>, usize), StoreError> {
+    async fn compare(
+        &self,
+        collections: &[Vec<Item>],
+    ) -> Result<(BTreeMap<CommentId, Places>, usize), StoreError> {
         let mut suspects: BTreeMap<CommentId, Places> = BTreeMap::new();
         let mut right: Vec<Image<'_>> = Vec::new();
         let mut checked = 0;
         for items in collections {
-            let Some(pk) = items.first().and_then(|item| text(item, attribute::PK)) else { continue };
+            let Some(pk) = items.first().and_then(|item| text(item, attribute::PK)) else {
+                continue;
+            };
             if !pk.starts_with(COMMENT_PREFIX) {
                 continue;
             }
             let Some(id) = comment_id_of_pk(pk) else {
-                let sk = items.first().and_then(|item| text(item, attribute::SK)).unwrap_or_default();
+                let sk = items
+                    .first()
+                    .and_then(|item| text(item, attribute::SK))
+                    .unwrap_or_default();
                 let malformed = Malformed::of_item(pk, sk, attribute::PK, "is not a comment's");
                 self.run.ledger.add_unresolved(malformed.to_string());
                 continue;
@@ -112,9 +137,12 @@ impl<'run> TableScan<'run> {
         &self,
         comments: &'images [Image<'items>],
     ) -> Result<Vec<&'images Image<'items>>, StoreError> {
-        let IndexScope::Snapshot(snapshot) = self.snapshot.scope() else { return Ok(Vec::new()) };
+        let IndexScope::Snapshot(snapshot) = self.snapshot.scope() else {
+            return Ok(Vec::new());
+        };
         let index = &self.run.job.index;
-        let is_current = |image: &&Image<'_>| snapshot.has(index.partition_of(&image.placement.product));
+        let is_current =
+            |image: &&Image<'_>| snapshot.has(index.partition_of(&image.placement.product));
         let comments: Vec<&Image<'_>> = comments.iter().filter(is_current).collect();
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
         for image in &comments {
@@ -133,9 +161,15 @@ impl<'run> TableScan<'run> {
             scores => scores?,
         };
         let is_right = |image: &Image<'_>| {
-            image.placement.has_scores(|set| scores.get(&(set, &image.id)).copied(), image.created_at)
+            image.placement.has_scores(
+                |set| scores.get(&(set, &image.id)).copied(),
+                image.created_at,
+            )
         };
-        Ok(comments.into_iter().filter(|image| !is_right(image)).collect())
+        Ok(comments
+            .into_iter()
+            .filter(|image| !is_right(image))
+            .collect())
     }
 }
 
@@ -149,14 +183,22 @@ impl Finder for TableScan<'_> {
         }
         let table = &self.run.job.table;
         let last = self.last.take();
-        let scanned = table.scan_segment(last, self.segment, self.segments, SCAN_LIMIT).await?;
+        let scanned = table
+            .scan_segment(last, self.segment, self.segments, SCAN_LIMIT)
+            .await?;
         let read = scanned.rows.len() as u64;
         self.run.ledger.report().items += read;
         (self.last, self.is_over) = (scanned.next.clone(), scanned.next.is_none());
         let whole = self.whole_collections(scanned.rows);
         let (suspects, checked) = self.compare(&whole).await?;
         let (suspects, position) = (suspects.into(), self.position.clone());
-        Ok(Some(Found { suspects, checked, steps: read, position, is_last: self.is_over }))
+        Ok(Some(Found {
+            suspects,
+            checked,
+            steps: read,
+            position,
+            is_last: self.is_over,
+        }))
     }
 
     fn resumes(&self) -> String {
@@ -165,5 +207,8 @@ impl Finder for TableScan<'_> {
 }
 
 fn key_of(item: &Item) -> Option<ItemKey> {
-    Some(ItemKey { pk: text(item, attribute::PK)?.to_owned(), sk: text(item, attribute::SK)?.to_owned() })
+    Some(ItemKey {
+        pk: text(item, attribute::PK)?.to_owned(),
+        sk: text(item, attribute::SK)?.to_owned(),
+    })
 }

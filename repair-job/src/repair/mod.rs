@@ -1,19 +1,23 @@
 //! `repair`: the only code that repairs comments, however a difference was found.
 //!
-//! It reads the comment's items strongly consistent, and the comment's entries in the page index. `model` plans the
-//! writes.
+//! It reads the comment's items strongly consistent, and the comment's entries in the page index.
+//! `model` plans the writes.
 //!
-//! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never brings back what is being
-//! deleted (`tests/simulator`). Duplicates are written on condition that the primary item is as it was read. After an edit
-//! of the page index, which is sent at most [`EDIT_WITHIN`] after the read, the primary item is read again (ADR 20).
+//! **Invariant:** it never undoes or overwrites a concurrent change of the comment, and never
+//! brings back what is being deleted (`tests/simulator`). Duplicates are written on condition that
+//! the primary item is as it was read. After an edit of the page index, which is sent at most
+//! [`EDIT_WITHIN`] after the read, the primary item is read again (ADR 20).
 //!
-//! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being rebuilt. When a
-//! difference is found there, the markers and the servers are checked once more (`tests/repair/lost.rs`).
+//! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being
+//! rebuilt. When a difference is found there, the markers and the servers are checked once more
+//! (`tests/repair/lost.rs`).
 //!
-//! **Invariant:** an invalid primary item implies nothing. If it lacks only what the job can supply, the job takes it over.
-//! Otherwise the derived data is removed, and a person has to look (`tests/repair/foreign.rs`).
+//! **Invariant:** an invalid primary item implies nothing. If it lacks only what the job can
+//! supply, the job takes it over. Otherwise the derived data is removed, and a person has to look
+//! (`tests/repair/foreign.rs`).
 //!
-//! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check everything.
+//! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check
+//! everything.
 
 pub(crate) mod pipeline;
 
@@ -55,8 +59,8 @@ const INDEX_TRIES: usize = 3;
 /// Where the next run resumes, for suspects that no finder found.
 pub(crate) const LEFT_OUT: &str = "the next run checks what was left out";
 
-/// Repairs suspects in parallel. When the run must stop, the rest is skipped. The report then says where the next run
-/// `resumes`; `None` if the caller's next step says it.
+/// Repairs suspects in parallel. When the run must stop, the rest is skipped. The report then says
+/// where the next run `resumes`; `None` if the caller's next step says it.
 ///
 /// # Errors
 /// A store's. Work that was under way has then completed and is reported. The rest is skipped.
@@ -75,10 +79,18 @@ pub(crate) async fn repair_all(
         run.ledger.add_drift(DriftKind::ExtraName);
     }
     // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-    let repairing = suspects.comments.into_iter().map(|(id, places)| repair(run, id, places, scope).boxed());
+    let repairing = suspects
+        .comments
+        .into_iter()
+        .map(|(id, places)| repair(run, id, places, scope).boxed());
     let concurrency = run.job.settings.concurrency.max(1);
-    let repaired: Vec<_> = stream::iter(repairing).buffer_unordered(concurrency).collect().await;
-    let outcome = Outcome { states: repaired.into_iter().collect::<Result<_, _>>()? };
+    let repaired: Vec<_> = stream::iter(repairing)
+        .buffer_unordered(concurrency)
+        .collect()
+        .await;
+    let outcome = Outcome {
+        states: repaired.into_iter().collect::<Result<_, _>>()?,
+    };
     if let (1.., Some(resumes)) = (outcome.left_out(), resumes) {
         run.must_stop(resumes);
     }
@@ -96,9 +108,18 @@ async fn repair(
     }
     let stop = &run.job.stop;
     let most = Instant::now() + TIME_MAX;
-    let deadline = stop.deadline().map_or(most, |stop| most.min(stop + AFTER_STOP));
+    let deadline = stop
+        .deadline()
+        .map_or(most, |stop| most.min(stop + AFTER_STOP));
     let found = Differences::default();
-    let mut repair = Repair { job: run.job, id: &id, scope, deadline, places: places.clone(), found };
+    let mut repair = Repair {
+        job: run.job,
+        id: &id,
+        scope,
+        deadline,
+        places: places.clone(),
+        found,
+    };
     let mut state = repair.settle().await;
     match &state {
         // The stop cut the comment's time short.
@@ -108,20 +129,35 @@ async fn repair(
         Err(_) => run.fail(),
         Ok(_) => {}
     }
-    run.ledger.add_repaired(&id, &places, &repair.found, state.as_ref().ok(), stop.reason().is_some());
+    run.ledger.add_repaired(
+        &id,
+        &places,
+        &repair.found,
+        state.as_ref().ok(),
+        stop.reason().is_some(),
+    );
     state.map(|state| (id, state))
 }
 
-async fn repair_names(run: &Run<'_>, names: BTreeSet<Name>, scope: &Scope<'_>) -> Result<(), StoreError> {
+async fn repair_names(
+    run: &Run<'_>,
+    names: BTreeSet<Name>,
+    scope: &Scope<'_>,
+) -> Result<(), StoreError> {
     let index = &run.job.index;
     let IndexScope::Snapshot(snapshot) = scope.index else {
-        debug_assert!(names.is_empty(), "only a scan of the page index finds names");
+        debug_assert!(
+            names.is_empty(),
+            "only a scan of the page index finds names"
+        );
         return Ok(());
     };
     if names.is_empty() {
         return Ok(());
     }
-    snapshot.assert_current(index, names.iter().map(|(product, _)| product)).await?;
+    snapshot
+        .assert_current(index, names.iter().map(|(product, _)| product))
+        .await?;
     for (product, language) in names {
         if run.job.settings.apply {
             match index.forget_if_empty(&product, language.as_ref()).await {
@@ -157,7 +193,11 @@ enum Unsettled {
 
 impl From<StoreError> for Unsettled {
     fn from(error: StoreError) -> Self {
-        if index_is_away(&error) { Self::IndexAway(error) } else { Self::Failed(error) }
+        if index_is_away(&error) {
+            Self::IndexAway(error)
+        } else {
+            Self::Failed(error)
+        }
     }
 }
 
@@ -175,7 +215,9 @@ impl Repair<'_> {
             last = match self.attempt().await {
                 Ok(()) => return Ok(State::Settled),
                 Err(Unsettled::Changed) => Ok(State::KeepsChanging),
-                Err(Unsettled::TooLate) => Ok(State::LeftOut("its edits came too late after it was read".to_owned())),
+                Err(Unsettled::TooLate) => Ok(State::LeftOut(
+                    "its edits came too late after it was read".to_owned(),
+                )),
                 Err(Unsettled::Unresolved(what)) => {
                     return Ok(State::Unresolved(format!("comment {}: {what}", self.id)));
                 }
@@ -183,13 +225,18 @@ impl Repair<'_> {
                     let away = Ok(State::IndexAway(error.to_string()));
                     index_tries += 1;
                     // A refused call would be refused again.
-                    if !error.is_unavailable() || index_tries == INDEX_TRIES || !backoff.wait().await {
+                    if !error.is_unavailable()
+                        || index_tries == INDEX_TRIES
+                        || !backoff.wait().await
+                    {
                         return away;
                     }
                     away
                 }
                 Err(Unsettled::Failed(error)) => match error.remedy() {
-                    Remedy::Quarantine => return Ok(State::Unresolved(format!("comment {}: {error}", self.id))),
+                    Remedy::Quarantine => {
+                        return Ok(State::Unresolved(format!("comment {}: {error}", self.id)));
+                    }
                     Remedy::TryAgain if backoff.wait().await => Err(error),
                     Remedy::TryAgain | Remedy::CallOperator => return Err(error),
                 },
@@ -201,13 +248,23 @@ impl Repair<'_> {
     async fn attempt(&mut self) -> Result<(), Unsettled> {
         let (items, read_at) = self.job.table.items_and_instant_of(self.id).await?;
         let collection = Collection::read(self.id, &items);
-        let collection = collection.map_err(|unresolved| Unsettled::Unresolved(unresolved.to_string()))?;
+        let collection =
+            collection.map_err(|unresolved| Unsettled::Unresolved(unresolved.to_string()))?;
         // Include what an earlier attempt wrote, because it may be wrong by now.
         self.places = collection.places(&self.places);
         // A part that needs a person does not prevent the repair of the rest.
-        let mut unresolved = collection.invalid.as_ref().map(|invalid| invalid.malformed.to_string());
+        let mut unresolved = collection
+            .invalid
+            .as_ref()
+            .map(|invalid| invalid.malformed.to_string());
         if self.scope.duplicates {
-            if let Some(invalid @ InvalidPrimary { incomplete: Some(comment), .. }) = &collection.invalid {
+            if let Some(
+                invalid @ InvalidPrimary {
+                    incomplete: Some(comment),
+                    ..
+                },
+            ) = &collection.invalid
+            {
                 return self.take_over(invalid, comment).await;
             }
             let rejected = self.repair_duplicates(&collection).await?;
@@ -217,14 +274,24 @@ impl Repair<'_> {
         unresolved.map_or(Ok(()), |what| Err(Unsettled::Unresolved(what)))
     }
 
-    async fn take_over(&mut self, invalid: &InvalidPrimary<'_>, comment: &PlacedComment) -> Result<(), Unsettled> {
+    async fn take_over(
+        &mut self,
+        invalid: &InvalidPrimary<'_>,
+        comment: &PlacedComment,
+    ) -> Result<(), Unsettled> {
         let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
         if !self.job.settings.apply {
             // What the item implies is reported once it is complete.
             self.found.left.push(drift);
             return Ok(());
         }
-        if self.job.table.take_over(comment, invalid.item, self.deadline).await? == Transacted::Done {
+        if self
+            .job
+            .table
+            .take_over(comment, invalid.item, self.deadline)
+            .await?
+            == Transacted::Done
+        {
             tracing::info!(comment = %self.id, problem = %invalid.malformed, "taken over: the item is complete now");
             self.found.repaired.push(drift);
         }
@@ -232,8 +299,12 @@ impl Repair<'_> {
         Err(Unsettled::Changed)
     }
 
-    /// Repairs the duplicates. When the table rejects some of them, the others are repaired, and the answer says why.
-    async fn repair_duplicates(&mut self, collection: &Collection<'_>) -> Result<Option<String>, Unsettled> {
+    /// Repairs the duplicates. When the table rejects some of them, the others are repaired, and
+    /// the answer says why.
+    async fn repair_duplicates(
+        &mut self,
+        collection: &Collection<'_>,
+    ) -> Result<Option<String>, Unsettled> {
         let (table, plan) = (&self.job.table, collection.plan_duplicates());
         if !self.job.settings.apply {
             self.found.left.extend(plan.drift);
@@ -242,7 +313,10 @@ impl Repair<'_> {
         if plan.writes.is_empty() {
             return Ok(None);
         }
-        match table.write_guarded(self.id, &plan.guards, plan.writes, self.deadline).await {
+        match table
+            .write_guarded(self.id, &plan.guards, plan.writes, self.deadline)
+            .await
+        {
             Ok(Transacted::Done) => {
                 self.found.repaired.extend(plan.drift);
                 Ok(None)
@@ -250,9 +324,13 @@ impl Repair<'_> {
             Ok(Transacted::ConditionsFailed(_)) => Err(Unsettled::Changed),
             Err(error) if error.remedy() == Remedy::Quarantine => {
                 let items = table.items_of(self.id).await?;
-                // An unreadable collection has just changed. The next check finds what is wrong with it.
-                let left = Collection::read(self.id, &items).map_or(Vec::new(), |read| read.plan_duplicates().drift);
-                self.found.repaired.extend(plan.drift.into_iter().filter(|drift| !left.contains(drift)));
+                // An unreadable collection has just changed. The next check finds what is wrong
+                // with it.
+                let left = Collection::read(self.id, &items)
+                    .map_or(Vec::new(), |read| read.plan_duplicates().drift);
+                self.found
+                    .repaired
+                    .extend(plan.drift.into_iter().filter(|drift| !left.contains(drift)));
                 self.found.left.extend(left);
                 Ok(Some(error.to_string()))
             }
@@ -272,13 +350,20 @@ impl Repair<'_> {
         let mut within = Places::default();
         for (product, languages) in self.places.iter().filter(|(product, _)| is_within(product)) {
             within.add(product, None);
-            languages.iter().for_each(|language| within.add(product, Some(language)));
+            languages
+                .iter()
+                .for_each(|language| within.add(product, Some(language)));
         }
         within
     }
 
-    /// Repairs the entries in the page index that are in the scope, then reads the primary item once more.
-    async fn repair_ranks(&mut self, collection: &Collection<'_>, read_at: Instant) -> Result<(), Unsettled> {
+    /// Repairs the entries in the page index that are in the scope, then reads the primary item
+    /// once more.
+    async fn repair_ranks(
+        &mut self,
+        collection: &Collection<'_>,
+        read_at: Instant,
+    ) -> Result<(), Unsettled> {
         let (index, places) = (&self.job.index, self.places_in_scope());
         if places.products().next().is_none() {
             return Ok(());
@@ -289,11 +374,17 @@ impl Repair<'_> {
             return Ok(());
         }
         if let IndexScope::Snapshot(snapshot) = self.scope.index {
-            snapshot.assert_current(index, plan.edits.iter().map(|edit| &edit.product)).await?;
+            snapshot
+                .assert_current(index, plan.edits.iter().map(|edit| &edit.product))
+                .await?;
         }
         if !self.job.settings.apply {
             self.found.left.extend(plan.drift);
-            return if self.has_changed(collection).await? { Err(Unsettled::Changed) } else { Ok(()) };
+            return if self.has_changed(collection).await? {
+                Err(Unsettled::Changed)
+            } else {
+                Ok(())
+            };
         }
         if read_at.elapsed() > EDIT_WITHIN {
             return Err(Unsettled::TooLate);
@@ -301,13 +392,19 @@ impl Repair<'_> {
         let edited = index.apply(&plan.edits).await;
         match &edited {
             Ok(()) => self.found.repaired.extend(plan.drift),
-            Err(error) if error.remedy() == Remedy::Quarantine => self.found.left.extend(plan.drift),
+            Err(error) if error.remedy() == Remedy::Quarantine => {
+                self.found.left.extend(plan.drift)
+            }
             Err(_) => {}
         }
         // A failed edit may have been applied as well.
         let has_changed = !planted::has(Bug::NoSecondLook) && self.has_changed(collection).await?;
         edited?;
-        if has_changed { Err(Unsettled::Changed) } else { Ok(()) }
+        if has_changed {
+            Err(Unsettled::Changed)
+        } else {
+            Ok(())
+        }
     }
 
     async fn has_changed(&self, collection: &Collection<'_>) -> Result<bool, StoreError> {

@@ -1,7 +1,7 @@
 //! The pipeline of every command that repairs: finder → suspects → repair → position.
 //!
-//! Whatever a finder finds, `repair` reads again before it writes. A command records a position only after everything
-//! before it was repaired.
+//! Whatever a finder finds, `repair` reads again before it writes. A command records a position
+//! only after everything before it was repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -43,7 +43,10 @@ pub(crate) struct Suspects {
 
 impl From<BTreeMap<CommentId, Places>> for Suspects {
     fn from(comments: BTreeMap<CommentId, Places>) -> Self {
-        Self { comments, ..Self::default() }
+        Self {
+            comments,
+            ..Self::default()
+        }
     }
 }
 
@@ -65,7 +68,11 @@ pub(crate) struct Pipeline<'run, F> {
 
 impl<'run, F: Finder> Pipeline<'run, F> {
     pub(crate) fn new(run: &'run Run<'run>, finder: F) -> Self {
-        Self { run, finder, is_complete: false }
+        Self {
+            run,
+            finder,
+            is_complete: false,
+        }
     }
 
     /// Whether the finder has come to its end. If not, the run had to end before.
@@ -74,7 +81,10 @@ impl<'run, F: Finder> Pipeline<'run, F> {
     }
 
     /// Repairs what the finder finds next. Returns the position after it, and what became of it.
-    pub(crate) async fn next(&mut self, scope: Scope<'_>) -> Result<Option<(F::Position, Outcome)>, StoreError> {
+    pub(crate) async fn next(
+        &mut self,
+        scope: Scope<'_>,
+    ) -> Result<Option<(F::Position, Outcome)>, StoreError> {
         let resumes = self.finder.resumes();
         // A stop after the last suspects comes too late: the work is complete.
         if self.is_complete || self.run.must_stop(&resumes) || self.run.has_failed() {
@@ -85,7 +95,8 @@ impl<'run, F: Finder> Pipeline<'run, F> {
             return Ok(None);
         };
         let outcome = repair_all(self.run, found.suspects, &scope, Some(&resumes)).await?;
-        self.run.add_checked(found.checked.saturating_sub(outcome.left_out()));
+        self.run
+            .add_checked(found.checked.saturating_sub(outcome.left_out()));
         self.run.job.progress.advance(found.steps);
         self.is_complete = found.is_last;
         Ok(Some((found.position, outcome)))
@@ -100,7 +111,8 @@ pub(crate) enum State {
     KeepsChanging,
     /// The page index did not answer. The duplicates are settled.
     IndexAway(String),
-    /// The comment is unfinished, because the run must stop or the comment took too long. It counts as unchecked.
+    /// The comment is unfinished, because the run must stop or the comment took too long. It counts
+    /// as unchecked.
     LeftOut(String),
 }
 
@@ -117,7 +129,10 @@ pub(crate) struct Outcome {
 
 impl Outcome {
     pub(crate) fn left_out(&self) -> usize {
-        self.states.iter().filter(|(_, state)| matches!(state, State::LeftOut(_))).count()
+        self.states
+            .iter()
+            .filter(|(_, state)| matches!(state, State::LeftOut(_)))
+            .count()
     }
 
     /// Number of comments that were checked, with or without the page index.
@@ -129,7 +144,9 @@ impl Outcome {
     pub(crate) fn index_away(&self) -> Option<&str> {
         self.states.iter().find_map(|(_, state)| match state {
             State::IndexAway(why) => Some(why.as_str()),
-            State::Settled | State::Unresolved(_) | State::KeepsChanging | State::LeftOut(_) => None,
+            State::Settled | State::Unresolved(_) | State::KeepsChanging | State::LeftOut(_) => {
+                None
+            }
         })
     }
 
@@ -138,6 +155,8 @@ impl Outcome {
     }
 
     pub(crate) fn is_settled(&self) -> bool {
-        self.states.iter().all(|(_, state)| *state == State::Settled)
+        self.states
+            .iter()
+            .all(|(_, state)| *state == State::Settled)
     }
 }

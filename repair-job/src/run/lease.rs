@@ -9,7 +9,8 @@ use tokio::time::Instant;
 
 use crate::run::settings::ms;
 
-/// Does some work while it holds the lease of a scope. Returns the other holder if there is one; nothing is done then.
+/// Does some work while it holds the lease of a scope. Returns the other holder if there is one;
+/// nothing is done then.
 ///
 /// When the lease is lost, `stop` ends the work early.
 pub(crate) async fn hold_lease(
@@ -22,7 +23,12 @@ pub(crate) async fn hold_lease(
 ) -> Result<Option<Lease>, StoreError> {
     let lasts = Instant::now() + lasting;
     let until_ms = since.epoch_ms() + ms(lasting);
-    let lease = Lease { holder: new_ulid(), who: who(), since, until_ms };
+    let lease = Lease {
+        holder: new_ulid(),
+        who: who(),
+        since,
+        until_ms,
+    };
     if let Some(holder) = table.take_lease(scope, &lease, since).await? {
         return Ok(Some(holder));
     }
@@ -59,7 +65,9 @@ async fn renew(
                 tracing::warn!(scope, %error, "the lease was not renewed");
                 continue;
             }
-            Ok(Err(_)) | Err(_) => tracing::warn!(scope, "the lease could not be renewed until its end"),
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!(scope, "the lease could not be renewed until its end")
+            }
         }
         tracing::warn!(scope, "the lease is lost");
         stop.ask_because(StopReason::LeaseLost);

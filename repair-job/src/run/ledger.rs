@@ -1,8 +1,8 @@
-//! What a run has found and done so far. It remembers what it has counted, so a difference that is found in two ways
-//! counts once.
+//! What a run has found and done so far. It remembers what it has counted, so a difference that is
+//! found in two ways counts once.
 //!
-//! Memory is bounded, even when everything is wrong and nothing is repaired, as in a dry run over a table without
-//! duplicates.
+//! Memory is bounded, even when everything is wrong and nothing is repaired, as in a dry run over a
+//! table without duplicates.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -21,9 +21,9 @@ use crate::{
     run::report::{Report, TEXTS_MAX},
 };
 
-/// Maximum number of differences and comments remembered as counted: those of 200,000 comments with all entries wrong.
-/// They take 75 MB, because they fill a hash table of 8 million places of 9 bytes. Beyond it, what is found twice counts
-/// twice.
+/// Maximum number of differences and comments remembered as counted: those of 200,000 comments with
+/// all entries wrong. They take 75 MB, because they fill a hash table of 8 million places of 9
+/// bytes. Beyond it, what is found twice counts twice.
 const COUNTED_MAX: usize = 7 << 20;
 
 /// Maximum number of unresolved comments whose reason is kept.
@@ -39,8 +39,16 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(command: &str, apply: bool) -> Self {
-        let report = Report { command: command.to_owned(), apply, ..Report::default() };
-        Self { report: Mutex::new(report), counted: Mutex::default(), unresolved: Mutex::default() }
+        let report = Report {
+            command: command.to_owned(),
+            apply,
+            ..Report::default()
+        };
+        Self {
+            report: Mutex::new(report),
+            counted: Mutex::default(),
+            unresolved: Mutex::default(),
+        }
     }
 
     pub(crate) fn report(&self) -> MutexGuard<'_, Report> {
@@ -55,14 +63,21 @@ impl Ledger {
     fn is_new(&self, of: &str, what: &str) -> bool {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one((of, what));
         let mut counted = self.counted.lock();
-        if counted.len() < COUNTED_MAX { counted.insert(hash) } else { !counted.contains(&hash) }
+        if counted.len() < COUNTED_MAX {
+            counted.insert(hash)
+        } else {
+            !counted.contains(&hash)
+        }
     }
 
-    /// Whether a remaining difference is new. A name belongs to all comments of its product: the first repair would add
-    /// it for all.
+    /// Whether a remaining difference is new. A name belongs to all comments of its product: the
+    /// first repair would add it for all.
     fn is_new_drift(&self, id: &CommentId, drift: &Drift) -> bool {
         let is_of_name = matches!(drift.kind(), DriftKind::MissingName | DriftKind::ExtraName);
-        self.is_new(if is_of_name { "" } else { id.as_str() }, &drift.to_string())
+        self.is_new(
+            if is_of_name { "" } else { id.as_str() },
+            &drift.to_string(),
+        )
     }
 
     /// Like [`Self::add_unresolved`], for a text that may come several times.
@@ -122,15 +137,19 @@ impl Ledger {
         (report.drifted_comments, report.repaired) = (0, 0);
     }
 
-    /// The unresolved comments with their reasons and places. At most [`UNRESOLVED_MAX`] of them are kept.
+    /// The unresolved comments with their reasons and places. At most [`UNRESOLVED_MAX`] of them
+    /// are kept.
     pub(crate) fn unresolved_comments(&self) -> Vec<(CommentId, String, Places)> {
         let unresolved = self.unresolved.lock();
-        unresolved.iter().map(|(id, (what, places))| (id.clone(), what.clone(), places.clone())).collect()
+        unresolved
+            .iter()
+            .map(|(id, (what, places))| (id.clone(), what.clone(), places.clone()))
+            .collect()
     }
 
-    /// Adds the result for a comment; `state` is `None` when a store failed. A remaining difference counts once, even
-    /// when it is found in two ways; in a dry run, all differences remain. A comment that needs a person also counts
-    /// once.
+    /// Adds the result for a comment; `state` is `None` when a store failed. A remaining difference
+    /// counts once, even when it is found in two ways; in a dry run, all differences remain. A
+    /// comment that needs a person also counts once.
     pub(crate) fn add_repaired(
         &self,
         id: &CommentId,
@@ -140,19 +159,26 @@ impl Ledger {
         is_stopping: bool,
     ) {
         let was_counted = !left.is_empty() && !self.is_new(id.as_str(), "");
-        let left: Vec<&Drift> = left.iter().filter(|drift| self.is_new_drift(id, drift)).collect();
+        let left: Vec<&Drift> = left
+            .iter()
+            .filter(|drift| self.is_new_drift(id, drift))
+            .collect();
         let count = |drift: usize| u64::try_from(drift).unwrap_or(u64::MAX);
         {
             let mut report = self.report();
-            report.drifted_comments += u64::from(!was_counted && (!repaired.is_empty() || !left.is_empty()));
+            report.drifted_comments +=
+                u64::from(!was_counted && (!repaired.is_empty() || !left.is_empty()));
             for drift in repaired.iter().chain(left.iter().copied()) {
                 *report.drifted.entry(drift.kind()).or_default() += 1;
             }
             report.repaired += count(repaired.len());
             report.left += count(left.len());
         }
-        repaired.iter().for_each(|drift| tracing::info!(comment = %id, %drift, "repaired"));
-        left.iter().for_each(|drift| tracing::info!(comment = %id, %drift, "found"));
+        repaired
+            .iter()
+            .for_each(|drift| tracing::info!(comment = %id, %drift, "repaired"));
+        left.iter()
+            .for_each(|drift| tracing::info!(comment = %id, %drift, "found"));
         match state {
             None | Some(State::Settled) => {}
             Some(State::Unresolved(what)) => {
@@ -161,18 +187,23 @@ impl Ledger {
                 }
             }
             Some(State::KeepsChanging) => {
-                self.add_skipped(format!("comment {id} keeps changing; its last change is in the journal"));
+                self.add_skipped(format!(
+                    "comment {id} keeps changing; its last change is in the journal"
+                ));
             }
             // The report says where the next run resumes.
             Some(State::LeftOut(_)) if is_stopping => {}
             Some(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
             Some(State::IndexAway(error)) => {
-                self.add_skipped(format!("comment {id}: its entries in the page index, because {error}"));
+                self.add_skipped(format!(
+                    "comment {id}: its entries in the page index, because {error}"
+                ));
             }
         }
     }
 
-    /// Counts an unresolved comment and the places where it was looked for. Returns `false` when it was counted before.
+    /// Counts an unresolved comment and the places where it was looked for. Returns `false` when it
+    /// was counted before.
     fn is_newly_unresolved(&self, id: &CommentId, what: &str, places: &Places) -> bool {
         let is_new = self.is_new(id.as_str(), "unresolved");
         let mut unresolved = self.unresolved.lock();
@@ -208,29 +239,49 @@ mod tests {
             ("c1", vec![one.clone()], (1, 1)),
             ("c1", vec![one.clone(), another], (1, 2)),
             ("c2", vec![one], (2, 3)),
-            // A name is missing for all comments of its product, and the first repair adds it for all.
+            // A name is missing for all comments of its product, and the first repair adds it for
+            // all.
             ("c3", vec![name(None)], (3, 4)),
             ("c4", vec![name(None)], (3, 4)),
             ("c4", vec![name(Some("en"))], (3, 5)),
         ] {
-            let found = Differences { left, ..Differences::default() };
+            let found = Differences {
+                left,
+                ..Differences::default()
+            };
             ledger.add_repaired(&id(comment), &places, &found, Some(&State::Settled), false);
             let report = ledger.report();
-            assert_eq!((report.drifted_comments, report.left), counts, "{comment} {found:?}");
+            assert_eq!(
+                (report.drifted_comments, report.left),
+                counts,
+                "{comment} {found:?}"
+            );
         }
         let add = |places: &Places, why: &str| {
             let state = State::Unresolved(why.to_owned());
-            ledger.add_repaired(&id("c1"), places, &Differences::default(), Some(&state), false);
+            ledger.add_repaired(
+                &id("c1"),
+                places,
+                &Differences::default(),
+                Some(&state),
+                false,
+            );
         };
         add(&places, "why");
         places.add(&ProductId::parse("p").unwrap(), None);
         add(&places, "why else");
-        assert_eq!(ledger.unresolved_comments(), [(id("c1"), "why".to_owned(), places)]);
+        assert_eq!(
+            ledger.unresolved_comments(),
+            [(id("c1"), "why".to_owned(), places)]
+        );
         assert_eq!(ledger.report().unresolved_count, 1);
     }
 
     #[test]
     fn what_is_remembered_as_counted_fills_its_memory() {
-        assert_eq!(HashSet::<u64>::with_capacity(COUNTED_MAX).capacity(), COUNTED_MAX);
+        assert_eq!(
+            HashSet::<u64>::with_capacity(COUNTED_MAX).capacity(),
+            COUNTED_MAX
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! The runner: a job over its stores, and one run of it with its lease, its budget, its report and its progress.
+//! The runner: a job over its stores, and one run of it with its lease, its budget, its report and
+//! its progress.
 //!
 //! **Invariant:** a dry run (without `--apply`) takes no lease and writes nothing at all.
 
@@ -55,14 +56,22 @@ impl Job {
         let meter = Meter::new(settings.max_read_units, settings.max_write_units);
         let meter = Arc::new(meter.until(&stop));
         let table = table.metered(Arc::clone(&meter));
-        Self { table, index, settings, stop, progress: Progress::default(), meter }
+        Self {
+            table,
+            index,
+            settings,
+            stop,
+            progress: Progress::default(),
+            meter,
+        }
     }
 
     pub fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// Does some work and reports. A run that repairs holds the lease, if there is one, and stores its record.
+    /// Does some work and reports. A run that repairs holds the lease, if there is one, and stores
+    /// its record.
     pub(crate) async fn run(
         &self,
         command: &str,
@@ -84,7 +93,17 @@ impl Job {
             }
         };
         let ended = match lease.filter(|_| self.settings.apply) {
-            Some(lease) => hold_lease(&self.table, lease, self.settings.lease, run.began, &self.stop, work).await,
+            Some(lease) => {
+                hold_lease(
+                    &self.table,
+                    lease,
+                    self.settings.lease,
+                    run.began,
+                    &self.stop,
+                    work,
+                )
+                .await
+            }
             None => work.await.map(|()| None),
         };
         let consumed = self.meter.consumed();
@@ -106,7 +125,11 @@ impl Job {
 }
 
 impl Run<'_> {
-    async fn store_record(&self, command: &str, outcome: Result<(), StoreError>) -> Result<(), StoreError> {
+    async fn store_record(
+        &self,
+        command: &str,
+        outcome: Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         if !self.may_remember() {
             return outcome;
         }
@@ -123,15 +146,21 @@ impl Run<'_> {
                 unresolved: report.unresolved_count,
             }
         };
-        let remembered = unresolved::remember(table, self.began, self.ledger.unresolved_comments()).await;
+        let remembered =
+            unresolved::remember(table, self.began, self.ledger.unresolved_comments()).await;
         let recorded = table.put_state(RUN, command, &record).await;
         outcome.and(remembered).and(recorded)
     }
 
     /// Whether the run must stop. If so, the report says where the next run resumes.
     pub(crate) fn must_stop(&self, resumes: &str) -> bool {
-        let Some(reason) = self.job.stop.reason() else { return false };
-        self.ledger.report().stopped.get_or_insert_with(|| Stopped { reason, resumes: resumes.to_owned() });
+        let Some(reason) = self.job.stop.reason() else {
+            return false;
+        };
+        self.ledger.report().stopped.get_or_insert_with(|| Stopped {
+            reason,
+            resumes: resumes.to_owned(),
+        });
         true
     }
 
@@ -144,8 +173,8 @@ impl Run<'_> {
         self.has_failed.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the run may store its position. A dry run may not. Nor may a run that lost its lease, because another
-    /// run may be at work by now.
+    /// Whether the run may store its position. A dry run may not. Nor may a run that lost its
+    /// lease, because another run may be at work by now.
     pub(crate) fn may_remember(&self) -> bool {
         self.job.settings.apply && self.job.stop.reason() != Some(StopReason::LeaseLost)
     }
@@ -160,7 +189,9 @@ impl Run<'_> {
 /// Whether only the page index prevents something.
 pub(crate) fn index_is_away(error: &StoreError) -> bool {
     match error {
-        StoreError::Call { remedy, store, .. } => *store == Store::PageIndex && *remedy != Remedy::Quarantine,
+        StoreError::Call { remedy, store, .. } => {
+            *store == Store::PageIndex && *remedy != Remedy::Quarantine
+        }
         StoreError::Malformed(_) => false,
     }
 }
@@ -169,7 +200,9 @@ pub(crate) fn index_is_away(error: &StoreError) -> bool {
 ///
 /// # Errors
 /// Every other error.
-pub(crate) fn answer_of_index<T>(answer: Result<T, StoreError>) -> Result<Result<T, StoreError>, StoreError> {
+pub(crate) fn answer_of_index<T>(
+    answer: Result<T, StoreError>,
+) -> Result<Result<T, StoreError>, StoreError> {
     match answer {
         Err(error) if !index_is_away(&error) => Err(error),
         answer => Ok(answer),

@@ -35,8 +35,8 @@ impl Progress {
         self.0.comments.fetch_add(comments, Ordering::Relaxed);
     }
 
-    /// Begins work with an expected number of steps. All kinds of steps (items to read, batches) should take about as
-    /// long.
+    /// Begins work with an expected number of steps. All kinds of steps (items to read, batches)
+    /// should take about as long.
     pub fn expect(&self, steps: u64) {
         self.0.is_finished.store(false, Ordering::Relaxed);
         self.0.steps.store(0, Ordering::Relaxed);
@@ -55,10 +55,12 @@ impl Progress {
         self.0.comments.load(Ordering::Relaxed)
     }
 
-    /// How much of the work is done, about, from 0 to 1. It is 0 while the amount is unknown, as for a pipe.
+    /// How much of the work is done, about, from 0 to 1. It is 0 while the amount is unknown, as
+    /// for a pipe.
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn share(&self) -> f64 {
-        let [steps, expected] = [&self.0.steps, &self.0.expected].map(|count| count.load(Ordering::Relaxed) as f64);
+        let [steps, expected] =
+            [&self.0.steps, &self.0.expected].map(|count| count.load(Ordering::Relaxed) as f64);
         if self.0.is_finished.load(Ordering::Relaxed) {
             1.0
         } else if expected > 0.0 {
@@ -72,7 +74,11 @@ impl Progress {
     pub fn show(&self, name: &str) -> Display {
         let (name, progress) = (name.to_owned(), self.clone());
         let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal { ProgressBar::new(BAR_LENGTH) } else { ProgressBar::hidden() };
+        let bar = if terminal {
+            ProgressBar::new(BAR_LENGTH)
+        } else {
+            ProgressBar::hidden()
+        };
         if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {percent:>3}% {msg}") {
             bar.set_style(style);
         }
@@ -107,7 +113,11 @@ impl Drop for Display {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a bar, clamped")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a bar, clamped"
+)]
 fn millionths(share: f64) -> u64 {
     (share.clamp(0.0, 1.0) * 1e6) as u64
 }
@@ -118,12 +128,19 @@ pub fn per_second(count: u64, elapsed: Duration) -> f64 {
 }
 
 fn message(comments: u64, share: f64, elapsed: Duration) -> String {
-    let mut message = format!("{} comments, {:.0}/s", HumanCount(comments), per_second(comments, elapsed));
+    let mut message = format!(
+        "{} comments, {:.0}/s",
+        HumanCount(comments),
+        per_second(comments, elapsed)
+    );
     if share > 0.0 {
         message.push_str(&format!(", {:.1} % done", share * 100.0));
     }
     if share > 0.01 && share < 1.0 {
-        message.push_str(&format!(", {} left", HumanDuration(elapsed.mul_f64((1.0 - share) / share))));
+        message.push_str(&format!(
+            ", {} left",
+            HumanDuration(elapsed.mul_f64((1.0 - share) / share))
+        ));
     }
     message
 }

@@ -81,10 +81,16 @@ impl Report {
             (self.repaired + self.left > 0, exit::DRIFT_FOUND),
             (self.left > 0, exit::DRIFT_LEFT),
             (self.unresolved_count > 0, exit::UNRESOLVED),
-            (self.skipped_count > 0 || self.stopped.is_some(), exit::SKIPPED),
+            (
+                self.skipped_count > 0 || self.stopped.is_some(),
+                exit::SKIPPED,
+            ),
             (self.held_by.is_some(), exit::HELD),
         ];
-        bits.into_iter().filter(|(is_set, _)| *is_set).map(|(_, bit)| bit).sum()
+        bits.into_iter()
+            .filter(|(is_set, _)| *is_set)
+            .map(|(_, bit)| bit)
+            .sum()
     }
 
     pub fn json(&self) -> serde_json::Value {
@@ -100,10 +106,22 @@ impl fmt::Display for Report {
     /// Formats the report for a person: several lines, without a line feed at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(holder) = &self.held_by {
-            return write!(f, "{}: another run is in progress: {holder}; nothing was done", self.command);
+            return write!(
+                f,
+                "{}: another run is in progress: {holder}; nothing was done",
+                self.command
+            );
         }
-        let manner = if self.apply { "" } else { " (dry run: without --apply nothing is changed)" };
-        write!(f, "{}{manner}: {} comments checked", self.command, self.checked)?;
+        let manner = if self.apply {
+            ""
+        } else {
+            " (dry run: without --apply nothing is changed)"
+        };
+        write!(
+            f,
+            "{}{manner}: {} comments checked",
+            self.command, self.checked
+        )?;
         if self.items > 0 {
             write!(f, ", {} items read", self.items)?;
         }
@@ -111,19 +129,33 @@ impl fmt::Display for Report {
             write!(f, ", {} members of the page index looked at", self.members)?;
         }
         writeln!(f, " in {:.1} s", self.seconds)?;
-        let Self { repaired, left, drifted_comments, .. } = self;
+        let Self {
+            repaired,
+            left,
+            drifted_comments,
+            ..
+        } = self;
         let found = repaired + left;
-        writeln!(f, "  differences: {found} of {drifted_comments} comments; {repaired} repaired, {left} left")?;
+        writeln!(
+            f,
+            "  differences: {found} of {drifted_comments} comments; {repaired} repaired, {left} left"
+        )?;
         for (kind, count) in &self.drifted {
             writeln!(f, "    {:<18} {count}", kind.name())?;
         }
         for (what, count, texts) in [
-            ("unresolved, needs a person", self.unresolved_count, &self.unresolved),
+            (
+                "unresolved, needs a person",
+                self.unresolved_count,
+                &self.unresolved,
+            ),
             ("skipped", self.skipped_count, &self.skipped),
         ] {
             if count > 0 {
                 writeln!(f, "  {what}: {count}")?;
-                texts.iter().try_for_each(|line| writeln!(f, "    {line}"))?;
+                texts
+                    .iter()
+                    .try_for_each(|line| writeln!(f, "    {line}"))?;
                 let named = u64::try_from(texts.len()).unwrap_or(u64::MAX);
                 if count > named {
                     writeln!(f, "    and {} more", count - named)?;
@@ -139,7 +171,11 @@ impl fmt::Display for Report {
         if let Some(failure) = &self.failure {
             writeln!(f, "  failed: {failure}")?;
         }
-        write!(f, "  units: {:.1} read, {:.1} written", self.read_units, self.write_units)
+        write!(
+            f,
+            "  units: {:.1} read, {:.1} written",
+            self.read_units, self.write_units
+        )
     }
 }
 
@@ -150,14 +186,20 @@ mod tests {
     #[test]
     fn each_bit_of_the_exit_code_has_its_own_cause() {
         assert_eq!(Report::default().exit_code(), 0);
-        let mut report = Report { repaired: 2, ..Default::default() };
+        let mut report = Report {
+            repaired: 2,
+            ..Default::default()
+        };
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND);
         report.left = 1;
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
         (report.unresolved_count, report.skipped_count) = (1, 1);
         report.failure = Some("z".to_owned());
         assert_eq!(report.exit_code(), 1 | 4 | 8 | 16 | 32);
-        let held = Report { held_by: Some("somebody".to_owned()), ..Default::default() };
+        let held = Report {
+            held_by: Some("somebody".to_owned()),
+            ..Default::default()
+        };
         assert_eq!(held.exit_code(), exit::HELD);
     }
 }

@@ -1,7 +1,7 @@
 //! How far the scans of an audit have come: of each segment of the table, and of the page index.
 //!
-//! **Invariant:** everything before a stored position was checked, in the page index too. A scan counts as done when that
-//! holds for all of it (`tests/repair/resumed.rs`).
+//! **Invariant:** everything before a stored position was checked, in the page index too. A scan
+//! counts as done when that holds for all of it (`tests/repair/resumed.rs`).
 //!
 //! **Invariant:** nothing is stored after the page index may have lost what was repaired there
 //! (`tests/repair/lost.rs`).
@@ -30,7 +30,8 @@ pub(crate) const POSITION: &str = "position";
 #[serde(default, bound(deserialize = "P: Deserialize<'de>"))]
 pub(crate) struct ScanState<P> {
     pub(crate) position: Option<P>,
-    /// The id of the table that was checked. After a restoration, the states belong to a different table.
+    /// The id of the table that was checked. After a restoration, the states belong to a different
+    /// table.
     pub(crate) table: Option<String>,
     /// When the current pass began.
     pub(crate) began: Option<Timestamp>,
@@ -44,24 +45,37 @@ pub(crate) type SegmentState = ScanState<ItemKey>;
 
 impl<P> Default for ScanState<P> {
     fn default() -> Self {
-        Self { position: None, table: None, began: None, first_began: None, last_began: None }
+        Self {
+            position: None,
+            table: None,
+            began: None,
+            first_began: None,
+            last_began: None,
+        }
     }
 }
 
 impl<P> ScanState<P> {
     pub(crate) fn begun_anew(self) -> Self {
-        Self { position: None, began: None, ..self }
+        Self {
+            position: None,
+            began: None,
+            ..self
+        }
     }
 }
 
-/// The states of this table's segments. States of a table before its restoration say nothing about it, so they are left
-/// out.
+/// The states of this table's segments. States of a table before its restoration say nothing about
+/// it, so they are left out.
 pub(crate) async fn segment_states(
     table: &Table,
     table_id: &str,
 ) -> Result<BTreeMap<String, SegmentState>, StoreError> {
     let states: Vec<(String, SegmentState)> = table.states(AUDIT).await?;
-    Ok(states.into_iter().filter(|(_, state)| state.table.as_deref() == Some(table_id)).collect())
+    Ok(states
+        .into_iter()
+        .filter(|(_, state)| state.table.as_deref() == Some(table_id))
+        .collect())
 }
 
 pub(crate) struct Checkpoint<'run, P> {
@@ -71,7 +85,8 @@ pub(crate) struct Checkpoint<'run, P> {
     place: (&'static str, String),
     pass: Timestamp,
     state: ScanState<P>,
-    /// Whether everything was checked so far, including the page index. When it was not, the stored position stays.
+    /// Whether everything was checked so far, including the page index. When it was not, the stored
+    /// position stays.
     counts: bool,
     stored_at: Instant,
 }
@@ -84,7 +99,15 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         state: ScanState<P>,
         pass: Timestamp,
     ) -> Self {
-        Self { run, snapshot, place, pass, state, counts: snapshot.answers(), stored_at: Instant::now() }
+        Self {
+            run,
+            snapshot,
+            place,
+            pass,
+            state,
+            counts: snapshot.answers(),
+            stored_at: Instant::now(),
+        }
     }
 
     pub(crate) fn position(&self) -> Option<P> {
@@ -92,13 +115,18 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     }
 
     /// Records the position after some suspects. It stays where it is when some were skipped.
-    pub(crate) async fn record(&mut self, position: Option<P>, outcome: &Outcome) -> Result<(), StoreError> {
+    pub(crate) async fn record(
+        &mut self,
+        position: Option<P>,
+        outcome: &Outcome,
+    ) -> Result<(), StoreError> {
         self.state.began = Some(self.pass);
         if let Some(why) = outcome.index_away() {
             self.snapshot.give_up(why, &self.run.ledger);
         }
         if outcome.left_out() > 0 {
-            // The next run resumes before these comments. If they only took too long, the rest is checked now.
+            // The next run resumes before these comments. If they only took too long, the rest is
+            // checked now.
             self.store().await?;
             self.counts = false;
         }
@@ -119,7 +147,11 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     pub(crate) async fn close(&mut self, is_complete: bool) -> Result<(), StoreError> {
         if is_complete {
             let table = self.state.table.take();
-            self.state = ScanState { table, last_began: Some(self.pass), ..ScanState::default() };
+            self.state = ScanState {
+                table,
+                last_began: Some(self.pass),
+                ..ScanState::default()
+            };
         }
         // A pass that has read nothing leaves no trace.
         if is_complete || self.state.began.is_some() {
@@ -134,7 +166,11 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         self.counts = self.counts && self.snapshot.has_kept_repairs(self.run).await?;
         if self.counts && self.run.may_remember() {
             let (kind, name) = &self.place;
-            self.run.job.table.put_state(kind, name, &self.state).await?;
+            self.run
+                .job
+                .table
+                .put_state(kind, name, &self.state)
+                .await?;
         }
         Ok(())
     }
@@ -156,12 +192,23 @@ mod tests {
     #[tokio::test]
     async fn a_segment_with_a_comment_that_takes_too_long_does_not_count_as_checked() {
         // The table is not asked for anything that matters here.
-        let table = Table::connect(&TableConfig::new("t", Some("http://127.0.0.1:1".to_owned()))).await;
+        let table = Table::connect(&TableConfig::new(
+            "t",
+            Some("http://127.0.0.1:1".to_owned()),
+        ))
+        .await;
         let index = PageIndex::new(EmbeddedIndex::new(1), STORE_EVERY);
-        let job = Job::new(table, index, JobSettings::default(), process::Stop::default());
+        let job = Job::new(
+            table,
+            index,
+            JobSettings::default(),
+            process::Stop::default(),
+        );
         let too_late = State::LeftOut("its edits came too late after it was read".to_owned());
         for (state, is_whole) in [(State::Settled, true), (too_late, false)] {
-            let outcome = Outcome { states: vec![(CommentId::parse("c1").unwrap(), state)] };
+            let outcome = Outcome {
+                states: vec![(CommentId::parse("c1").unwrap(), state)],
+            };
             let mut seen = None;
             let work = async |run: &Run<'_>| {
                 let snapshot = IndexSnapshot::read(run, "t").await?;

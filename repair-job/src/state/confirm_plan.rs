@@ -1,9 +1,9 @@
-//! Plans a confirmation. Three things decide what to do: what the table stores about the last confirmation, the markers,
-//! and the servers that answer. No I/O, no clock.
+//! Plans a confirmation. Three things decide what to do: what the table stores about the last
+//! confirmation, the markers, and the servers that answer. No I/O, no clock.
 //!
-//! **Invariant:** a partition can lose only changes later than its own last confirmation and later than its own
-//! watermark. Writes of a slot are replicated in their order, and a snapshot shows a single moment, so a server that
-//! has the confirmation also has every earlier write.
+//! **Invariant:** a partition can lose only changes later than its own last confirmation and later
+//! than its own watermark. Writes of a slot are replicated in their order, and a snapshot shows a
+//! single moment, so a server that has the confirmation also has every earlier write.
 
 use model::{
     Timestamp,
@@ -20,8 +20,8 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LastConfirmation {
     pub(crate) token: String,
-    /// The token before it. A partition still has it if the run was killed before the confirmation reached the
-    /// partition. A partition that lost the last confirmation has it again.
+    /// The token before it. A partition still has it if the run was killed before the confirmation
+    /// reached the partition. A partition that lost the last confirmation has it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<String>,
     pub(crate) servers: ServerIdentity,
@@ -29,7 +29,8 @@ pub(crate) struct LastConfirmation {
     pub(crate) check: Option<Check>,
 }
 
-/// The possible losses that are being checked: the changes since `began`, up to `to`. Those before `from` are done.
+/// The possible losses that are being checked: the changes since `began`, up to `to`. Those before
+/// `from` are done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Check {
     pub(crate) began: Timestamp,
@@ -56,11 +57,20 @@ pub(crate) enum Step {
     /// Replace what the table stores, unless another run has replaced it.
     Store(LastConfirmation),
     /// Leave a token in the markers that still have the tokens in `read`.
-    Leave { read: Tokens, token: String, time: ConfirmationTime },
-    /// Say what was found, and that the changes since then are checked first. Readers may have believed a partition until
-    /// now.
-    Report { what: String, since: Timestamp, loses_readers: bool },
-    /// End the run: the servers are not those that it began with. The next run begins with what they may have lost.
+    Leave {
+        read: Tokens,
+        token: String,
+        time: ConfirmationTime,
+    },
+    /// Say what was found, and that the changes since then are checked first. Readers may have
+    /// believed a partition until now.
+    Report {
+        what: String,
+        since: Timestamp,
+        loses_readers: bool,
+    },
+    /// End the run: the servers are not those that it began with. The next run begins with what
+    /// they may have lost.
     BeginAnew,
     /// Reconcile the changes that may be lost.
     CheckLosses(Check),
@@ -72,9 +82,13 @@ pub(crate) enum Step {
     Confirm { read: Tokens, token: String },
 }
 
-/// Plans a confirmation. Each step is taken only after those before it are done. The new tokens are for a table that
-/// stores nothing yet, and for the confirmation.
-pub(crate) fn plan(seen: &Seen<'_>, settings: &JobSettings, [of_new_table, next]: [String; 2]) -> Vec<Step> {
+/// Plans a confirmation. Each step is taken only after those before it are done. The new tokens are
+/// for a table that stores nothing yet, and for the confirmation.
+pub(crate) fn plan(
+    seen: &Seen<'_>,
+    settings: &JobSettings,
+    [of_new_table, next]: [String; 2],
+) -> Vec<Step> {
     let (known, mut steps) = judge(seen, settings, of_new_table);
     if seen.servers != seen.began_with {
         steps.push(Step::BeginAnew);
@@ -82,36 +96,69 @@ pub(crate) fn plan(seen: &Seen<'_>, settings: &JobSettings, [of_new_table, next]
     }
     steps.extend(known.check.clone().map(Step::CheckLosses));
     steps.push(Step::Sample);
-    let with = |token: &str| seen.marks.iter().map(|(partition, _)| (*partition, token.to_owned())).collect();
-    let checked = known.check.map(|check| Check { from: check.to, ..check });
+    let with = |token: &str| {
+        seen.marks
+            .iter()
+            .map(|(partition, _)| (*partition, token.to_owned()))
+            .collect()
+    };
+    let checked = known.check.map(|check| Check {
+        from: check.to,
+        ..check
+    });
     let mut read = with(&known.token);
-    let confirmed = LastConfirmation { token: next.clone(), before: Some(known.token), check: checked, ..known };
+    let confirmed = LastConfirmation {
+        token: next.clone(),
+        before: Some(known.token),
+        check: checked,
+        ..known
+    };
     steps.push(Step::Store(confirmed.clone()));
     if confirmed.check.is_some() {
-        // As with watermarks: repairs may have been lost again before the servers are asked. A server that takes over
-        // later has the repairs, or lacks the token.
-        steps.push(Step::Leave { read, token: next.clone(), time: ConfirmationTime::Unchanged });
+        // As with watermarks: repairs may have been lost again before the servers are asked. A
+        // server that takes over later has the repairs, or lacks the token.
+        steps.push(Step::Leave {
+            read,
+            token: next.clone(),
+            time: ConfirmationTime::Unchanged,
+        });
         steps.push(Step::AssertServers(confirmed.servers.clone()));
-        steps.push(Step::Store(LastConfirmation { check: None, ..confirmed }));
+        steps.push(Step::Store(LastConfirmation {
+            check: None,
+            ..confirmed
+        }));
         read = with(&next);
     }
     steps.push(Step::Confirm { read, token: next });
     steps
 }
 
-/// Judges whether the page index is still the one of the last confirmation. Returns what the table has to store. The steps
-/// that it returns come first; there are none without new possible losses.
-fn judge(seen: &Seen<'_>, settings: &JobSettings, of_new_table: String) -> (LastConfirmation, Vec<Step>) {
-    let Seen { stored, marks, servers, present, .. } = *seen;
+/// Judges whether the page index is still the one of the last confirmation. Returns what the table
+/// has to store. The steps that it returns come first; there are none without new possible losses.
+fn judge(
+    seen: &Seen<'_>,
+    settings: &JobSettings,
+    of_new_table: String,
+) -> (LastConfirmation, Vec<Step>) {
+    let Seen {
+        stored,
+        marks,
+        servers,
+        present,
+        ..
+    } = *seen;
     let are_other_servers = stored.is_none_or(|stored| stored.servers != *servers);
-    let (mut restored, mut unreached, mut begins, mut loses_readers) = (Vec::new(), Vec::new(), Vec::new(), false);
+    let (mut restored, mut unreached, mut begins, mut loses_readers) =
+        (Vec::new(), Vec::new(), Vec::new(), false);
     for (partition, mark) in marks {
         let is_last = stored.is_some_and(|stored| stored.token == mark.token);
-        if is_last && !are_other_servers || stored.is_some() && planted::has(Bug::SnapshotBelieved) {
+        if is_last && !are_other_servers || stored.is_some() && planted::has(Bug::SnapshotBelieved)
+        {
             continue;
         }
         begins.push(may_have_lost_since(mark, settings, present));
-        let is_one_before = stored.is_some_and(|stored| stored.before.as_ref() == Some(&mark.token));
+        let is_one_before =
+            stored.is_some_and(|stored| stored.before.as_ref() == Some(&mark.token));
         if is_one_before && !is_last {
             // The last confirmation did not reach it.
             unreached.push((*partition, mark.token.clone()));
@@ -121,14 +168,23 @@ fn judge(seen: &Seen<'_>, settings: &JobSettings, of_new_table: String) -> (Last
         }
     }
     let pending = stored.and_then(|stored| stored.check.clone());
-    let new = begins.into_iter().min().map(|new| pending.as_ref().map_or(new, |pending| new.min(pending.began)));
+    let new = begins.into_iter().min().map(|new| {
+        pending
+            .as_ref()
+            .map_or(new, |pending| new.min(pending.began))
+    });
     let known = LastConfirmation {
         token: stored.map_or(of_new_table, |stored| stored.token.clone()),
         before: stored.and_then(|stored| stored.before.clone()),
         servers: servers.clone(),
-        // Changes that were checked before may be lost again, so the check starts over. Writers' clocks may be ahead.
+        // Changes that were checked before may be lost again, so the check starts over. Writers'
+        // clocks may be ahead.
         check: match new {
-            Some(began) => Some(Check { began, from: began, to: present.plus_ms(ms(settings.settle)) }),
+            Some(began) => Some(Check {
+                began,
+                from: began,
+                to: present.plus_ms(ms(settings.settle)),
+            }),
             None => pending,
         },
     };
@@ -142,25 +198,41 @@ fn judge(seen: &Seen<'_>, settings: &JobSettings, of_new_table: String) -> (Last
                 marks.len()
             ),
         };
-        for (read, time) in [(restored, ConfirmationTime::TakenAway), (unreached, ConfirmationTime::Unchanged)] {
+        for (read, time) in [
+            (restored, ConfirmationTime::TakenAway),
+            (unreached, ConfirmationTime::Unchanged),
+        ] {
             if !read.is_empty() {
-                steps.push(Step::Leave { read, token: known.token.clone(), time });
+                steps.push(Step::Leave {
+                    read,
+                    token: known.token.clone(),
+                    time,
+                });
             }
         }
-        steps.push(Step::Report { what, since, loses_readers });
+        steps.push(Step::Report {
+            what,
+            since,
+            loses_readers,
+        });
     }
     (known, steps)
 }
 
-/// The instant since which a partition may have lost changes: its own watermark, or shortly before its last
-/// confirmation if that is later. Instants in the future do not count.
+/// The instant since which a partition may have lost changes: its own watermark, or shortly before
+/// its last confirmation if that is later. Instants in the future do not count.
 fn may_have_lost_since(mark: &Mark, settings: &JobSettings, present: Timestamp) -> Timestamp {
     let (is_past, oldest) = (|at: &Timestamp| *at <= present, oldest_entry(present));
     let reconciled = Some(mark.watermark).filter(is_past).unwrap_or(oldest);
     // The page indexer may lag by that much when the job confirms.
     let margin_ms = ms(settings.indexer_lag) + ms(settings.overlap);
-    let confirmed = mark.confirmed.filter(is_past).map(|at| at.plus_ms(-margin_ms));
-    confirmed.map_or(reconciled, |confirmed| confirmed.max(reconciled)).max(oldest)
+    let confirmed = mark
+        .confirmed
+        .filter(is_past)
+        .map(|at| at.plus_ms(-margin_ms));
+    confirmed
+        .map_or(reconciled, |confirmed| confirmed.max(reconciled))
+        .max(oldest)
 }
 
 #[cfg(test)]
@@ -171,7 +243,9 @@ mod tests {
 
     const MINUTE_MS: i64 = 60_000;
     fn at(ms: i64) -> Timestamp {
-        Timestamp::parse("2024-01-31T06:00:00Z").unwrap().plus_ms(ms)
+        Timestamp::parse("2024-01-31T06:00:00Z")
+            .unwrap()
+            .plus_ms(ms)
     }
 
     fn servers(name: &str) -> ServerIdentity {
@@ -179,12 +253,21 @@ mod tests {
     }
 
     fn mark(token: &str, watermark: Timestamp, confirmed: Timestamp) -> Mark {
-        Mark { watermark, confirmed: Some(confirmed), token: token.to_owned() }
+        Mark {
+            watermark,
+            confirmed: Some(confirmed),
+            token: token.to_owned(),
+        }
     }
 
     fn remembered(token: &str, before: Option<&str>) -> LastConfirmation {
         let before = before.map(str::to_owned);
-        LastConfirmation { token: token.to_owned(), before, servers: servers("a"), check: None }
+        LastConfirmation {
+            token: token.to_owned(),
+            before,
+            servers: servers("a"),
+            check: None,
+        }
     }
 
     fn partition(name: char) -> IndexPartition {
@@ -199,13 +282,22 @@ mod tests {
         began_with: &str,
         look: impl FnOnce(&Seen<'_>) -> T,
     ) -> T {
-        let marks: Vec<_> = marks.iter().map(|(name, mark)| (partition(*name), mark.clone())).collect();
+        let marks: Vec<_> = marks
+            .iter()
+            .map(|(name, mark)| (partition(*name), mark.clone()))
+            .collect();
         let (servers, began_with) = (&servers(server), &servers(began_with));
-        look(&Seen { stored, marks: &marks, servers, began_with, present: at(0) })
+        look(&Seen {
+            stored,
+            marks: &marks,
+            servers,
+            began_with,
+            present: at(0),
+        })
     }
 
-    /// A plan as text, with the servers that answer, and that answered when the run began. Instants are minutes before the
-    /// present.
+    /// A plan as text, with the servers that answer, and that answered when the run began. Instants
+    /// are minutes before the present.
     fn planned(
         what: &str,
         last: Option<&LastConfirmation>,
@@ -213,7 +305,9 @@ mod tests {
         [server, began_with]: [&str; 2],
     ) -> String {
         let tokens = ["first".to_owned(), "next".to_owned()];
-        let steps = with(last, marks, server, began_with, |seen| plan(seen, &JobSettings::default(), tokens));
+        let steps = with(last, marks, server, began_with, |seen| {
+            plan(seen, &JobSettings::default(), tokens)
+        });
         let names = |read: &Tokens| {
             let name = |(partition, token): &(IndexPartition, String)| {
                 let name = char::from(b'a' + u8::try_from(partition.number()).unwrap());
@@ -222,16 +316,39 @@ mod tests {
             read.iter().map(name).collect::<String>()
         };
         let minute = |at: &Timestamp| (at.epoch_ms() - self::at(0).epoch_ms()) / MINUTE_MS;
-        let span =
-            |check: &Check| format!("{} of {} to {}", minute(&check.from), minute(&check.began), minute(&check.to));
+        let span = |check: &Check| {
+            format!(
+                "{} of {} to {}",
+                minute(&check.from),
+                minute(&check.began),
+                minute(&check.to)
+            )
+        };
         let line = |step: &Step| match step {
-            Step::Store(LastConfirmation { token, before, check, .. }) => {
+            Step::Store(LastConfirmation {
+                token,
+                before,
+                check,
+                ..
+            }) => {
                 let check = check.as_ref().map_or("nothing".to_owned(), span);
-                format!("store {token} after {}, {check} to check", before.as_deref().unwrap_or("none"))
+                format!(
+                    "store {token} after {}, {check} to check",
+                    before.as_deref().unwrap_or("none")
+                )
             }
-            Step::Leave { read, token, time } => format!("leave {token}, {time:?}, at{}", names(read)),
-            Step::Report { what, since, loses_readers } => {
-                format!("report since {}, loses readers: {loses_readers}, {what}", minute(since))
+            Step::Leave { read, token, time } => {
+                format!("leave {token}, {time:?}, at{}", names(read))
+            }
+            Step::Report {
+                what,
+                since,
+                loses_readers,
+            } => {
+                format!(
+                    "report since {}, loses readers: {loses_readers}, {what}",
+                    minute(since)
+                )
             }
             Step::BeginAnew => "begin anew".to_owned(),
             Step::CheckLosses(check) => format!("check {}", span(check)),
@@ -239,7 +356,10 @@ mod tests {
             Step::AssertServers(servers) => format!("assert {}", servers.0),
             Step::Confirm { read, token } => format!("confirm {token} at{}", names(read)),
         };
-        let lines: String = steps.iter().map(|step| format!("  {}\n", line(step))).collect();
+        let lines: String = steps
+            .iter()
+            .map(|step| format!("  {}\n", line(step)))
+            .collect();
         format!("{what}:\n{lines}")
     }
 
@@ -261,8 +381,18 @@ mod tests {
                 ["a", "a"],
             ),
             planned("other servers answer", Some(&last), &marks[..1], ["b", "b"]),
-            planned("other servers answer since the run began", Some(&last), &marks[..1], ["b", "a"]),
-            planned("the table stores nothing yet", None, &marks[..1], ["a", "a"]),
+            planned(
+                "other servers answer since the run began",
+                Some(&last),
+                &marks[..1],
+                ["b", "a"],
+            ),
+            planned(
+                "the table stores nothing yet",
+                None,
+                &marks[..1],
+                ["a", "a"],
+            ),
         ];
         let expected = expect![[r#"
             nothing is lost:
@@ -327,7 +457,12 @@ mod tests {
               store next after 2, nothing to check
               confirm next at b:next
         "#]];
-        expected.assert_eq(&planned("the last confirmation did not arrive", Some(&last), &marks, ["a", "a"]));
+        expected.assert_eq(&planned(
+            "the last confirmation did not arrive",
+            Some(&last),
+            &marks,
+            ["a", "a"],
+        ));
     }
 
     #[test]
@@ -339,7 +474,8 @@ mod tests {
             (mark(old, confirmed), "a", None),
             // Shortly before the last confirmation.
             (mark(old, confirmed), "b", Some(25)),
-            // Reconciled changes are not lost. A confirmation or a watermark later than the present says nothing.
+            // Reconciled changes are not lost. A confirmation or a watermark later than the present
+            // says nothing.
             (mark(at(-MINUTE_MS), confirmed), "b", Some(1)),
             (mark(old, at(MINUTE_MS)), "b", Some(12 * 60)),
         ] {
@@ -353,8 +489,15 @@ mod tests {
 
     #[test]
     fn what_was_looked_at_is_looked_at_again_when_the_servers_change_meanwhile() {
-        let check = Check { began: at(-90 * MINUTE_MS), from: at(-10 * MINUTE_MS), to: at(-5 * MINUTE_MS) };
-        let last = LastConfirmation { check: Some(check), ..remembered("2", None) };
+        let check = Check {
+            began: at(-90 * MINUTE_MS),
+            from: at(-10 * MINUTE_MS),
+            to: at(-5 * MINUTE_MS),
+        };
+        let last = LastConfirmation {
+            check: Some(check),
+            ..remembered("2", None)
+        };
         let marks = [('a', mark("2", at(-12 * 60 * MINUTE_MS), at(-5 * MINUTE_MS)))];
         let same = planned("the same servers", Some(&last), &marks, ["a", "a"]);
         let others = planned("other servers", Some(&last), &marks, ["b", "b"]);
@@ -386,13 +529,14 @@ mod tests {
         /// Comments per second that `recent` checked on two processors, beside the engine
         /// (docs/benchmarks-notes.md, "Repair"). One processor then does at least half.
         const MEASURED: i64 = 1_816;
-        /// Lambda gives a function one processor at this memory, and else in proportion (AWS: "Configure Lambda function
-        /// memory").
+        /// Lambda gives a function one processor at this memory, and else in proportion (AWS:
+        /// "Configure Lambda function memory").
         const MIB_OF_A_PROCESSOR: i64 = 1_769;
         /// A comment takes three calls of DynamoDB, one after the other, of 5 ms each.
         const MS_OF_A_COMMENT: i64 = 15;
         let by_processor = MEASURED / 2 * memory_mib / MIB_OF_A_PROCESSOR;
-        // The function keeps 15 seconds back. A run that is due while another one lasts is left out.
+        // The function keeps 15 seconds back. A run that is due while another one lasts is left
+        // out.
         let lasts_min = ((timeout_s - 15) / 60).min(every_min);
         by_processor.min(concurrency * 1_000 / MS_OF_A_COMMENT) * lasts_min / every_min
     }
@@ -401,29 +545,59 @@ mod tests {
     fn the_deployed_repair_keeps_up_with_what_the_document_says_and_confirms_beyond_it() {
         const MAX_AGE_MIN: i64 = 3 * 60;
         let between = |text: &'static str, begins: &str, ends: &str| -> &'static str {
-            let (_, text) = text.split_once(begins).unwrap_or_else(|| panic!("{begins}"));
+            let (_, text) = text
+                .split_once(begins)
+                .unwrap_or_else(|| panic!("{begins}"));
             text.split_once(ends).unwrap_or_else(|| panic!("{ends}")).0
         };
         let number = |text: &'static str, before: &str| -> i64 {
-            let (_, after) = text.split_once(before).unwrap_or_else(|| panic!("{before}"));
-            after.split(|c: char| !c.is_ascii_digit()).next().unwrap().parse().unwrap()
+            let (_, after) = text
+                .split_once(before)
+                .unwrap_or_else(|| panic!("{before}"));
+            after
+                .split(|c: char| !c.is_ascii_digit())
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
         };
         let template = include_str!("../../../infra/template.yaml");
         let memory = between(template, "\n  RepairJobMemory:\n", "\n\n");
         let function = between(template, "\n  RepairJob:\n", "\n  RepairPolicy:\n");
         let recent = between(function, "\n        Recent:\n", "\n        Hourly:\n");
-        assert!(recent.contains(r#"Input: '{"command": "recent"}'"#), "{recent}");
+        assert!(
+            recent.contains(r#"Input: '{"command": "recent"}'"#),
+            "{recent}"
+        );
         let concurrency = number(function, "PAGEMARK_REPAIR_CONCURRENCY: \"");
         let (every_min, timeout_s) = (number(recent, "rate("), number(function, "Timeout: "));
         let document = include_str!("../../../docs/deploy.md");
-        let row = between(document, "\n| repair of changes (`recent`)", " changes a second");
+        let row = between(
+            document,
+            "\n| repair of changes (`recent`)",
+            " changes a second",
+        );
         let keeps_up_with: i64 = row.rsplit(' ').next().unwrap().parse().unwrap();
-        let deployed = [number(memory, "Default: "), concurrency, every_min, timeout_s];
+        let deployed = [
+            number(memory, "Default: "),
+            concurrency,
+            every_min,
+            timeout_s,
+        ];
         assert!(per_second(deployed) >= keeps_up_with, "{deployed:?}");
-        // Each run confirms, however far behind it is. So readers believe the index also during a larger import.
-        assert!(every_min.max((timeout_s - 15) / 60) < MAX_AGE_MIN / 2, "{deployed:?}");
+        // Each run confirms, however far behind it is. So readers believe the index also during a
+        // larger import.
+        assert!(
+            every_min.max((timeout_s - 15) / 60) < MAX_AGE_MIN / 2,
+            "{deployed:?}"
+        );
         // Worse settings do not do: less memory, fewer comments at a time, shorter or fewer runs.
-        for worse in [[512, 32, 5, 900], [1_769, 8, 5, 900], [1_769, 32, 60, 900], [1_769, 32, 15, 300]] {
+        for worse in [
+            [512, 32, 5, 900],
+            [1_769, 8, 5, 900],
+            [1_769, 32, 60, 900],
+            [1_769, 32, 15, 300],
+        ] {
             assert!(per_second(worse) < keeps_up_with, "{worse:?}");
         }
     }

@@ -1,9 +1,10 @@
-//! Fills the page index from the table's index `primaries`, several shards at a time. The table stores how far each shard
-//! has come, so that the function resumes a rebuild that takes longer than a run.
+//! Fills the page index from the table's index `primaries`, several shards at a time. The table
+//! stores how far each shard has come, so that the function resumes a rebuild that takes longer
+//! than a run.
 //!
-//! **Invariant:** a position is stored only when the page index has everything before it. A rebuild is resumed only in
-//! servers that still have its tokens, and only while the journal reaches back to its beginning
-//! (`tests/repair/missing.rs`).
+//! **Invariant:** a position is stored only when the page index has everything before it. A rebuild
+//! is resumed only in servers that still have its tokens, and only while the journal reaches back
+//! to its beginning (`tests/repair/missing.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +38,8 @@ const PROGRESS: &str = "progress";
 /// Maximum number of entries read in one call. An answer also ends after a megabyte.
 const READ_LIMIT: u32 = 4_000;
 
-pub(crate) const RESUMES: &str = "the function's next run resumes the rebuild, the command starts anew";
+pub(crate) const RESUMES: &str =
+    "the function's next run resumes the rebuild, the command starts anew";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
@@ -53,7 +55,8 @@ pub(crate) struct Begun {
     pub(crate) rebuild: Rebuild,
     table: String,
     pub(crate) began: Timestamp,
-    /// The shards of the table's index `primaries` that the page index lacks, with the positions up to which it has them.
+    /// The shards of the table's index `primaries` that the page index lacks, with the positions up
+    /// to which it has them.
     left: BTreeMap<u32, Option<Position>>,
 }
 
@@ -82,23 +85,41 @@ impl<'run> Filling<'run> {
             return Ok(None);
         }
         if wanted == Wanted::Missing {
-            let missing = format!("{} of {} partitions", partitions.len(), index.partitions().count());
-            run.ledger.add_note(format!("{missing} of the page index have no marker"));
+            let missing = format!(
+                "{} of {} partitions",
+                partitions.len(),
+                index.partitions().count()
+            );
+            run.ledger
+                .add_note(format!("{missing} of the page index have no marker"));
             if let Some(begun) = resumable(run, table_id, &partitions).await? {
-                run.ledger.add_note(format!("it resumes the rebuild that began at {}", begun.began));
+                run.ledger.add_note(format!(
+                    "it resumes the rebuild that began at {}",
+                    begun.began
+                ));
                 return Ok(Some(Self::of(run, begun)));
             }
         }
         let began = now();
         let rebuild = index.begin_rebuild_of(partitions).await?;
         let left = (0..PRIMARIES_SHARDS).map(|shard| (shard, None)).collect();
-        let begun = Begun { rebuild, table: table_id.to_owned(), began, left };
+        let begun = Begun {
+            rebuild,
+            table: table_id.to_owned(),
+            began,
+            left,
+        };
         Ok(Some(Self::of(run, begun)))
     }
 
     fn of(run: &'run Run<'run>, begun: Begun) -> Self {
         let left = Mutex::new(begun.left.clone());
-        Self { run, begun, left, stored_at: Mutex::new(Instant::now()) }
+        Self {
+            run,
+            begun,
+            left,
+            stored_at: Mutex::new(Instant::now()),
+        }
     }
 
     pub(crate) fn is_filled(&self) -> bool {
@@ -106,29 +127,55 @@ impl<'run> Filling<'run> {
     }
 
     pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope { duplicates: false, index: IndexScope::Partitions(&self.begun.rebuild.partitions) }
+        Scope {
+            duplicates: false,
+            index: IndexScope::Partitions(&self.begun.rebuild.partitions),
+        }
     }
 
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
         *self.stored_at.lock() = Instant::now();
-        let begun = Begun { left: self.left.lock().clone(), ..self.begun.clone() };
+        let begun = Begun {
+            left: self.left.lock().clone(),
+            ..self.begun.clone()
+        };
         if self.run.may_remember() {
-            self.run.job.table.put_state(REBUILD, PROGRESS, &begun).await?;
+            self.run
+                .job
+                .table
+                .put_state(REBUILD, PROGRESS, &begun)
+                .await?;
         }
         Ok(())
     }
 }
 
-/// Fills the page index from the shards that are left, `readers` at a time. Shards differ in size, because a product is in
-/// one shard. Twice as many are under way, so that some are read while others are put into the page index.
+/// Fills the page index from the shards that are left, `readers` at a time. Shards differ in size,
+/// because a product is in one shard. Twice as many are under way, so that some are read while
+/// others are put into the page index.
 pub(crate) async fn fill(filling: &Filling<'_>, readers: u32) -> Result<(), StoreError> {
     let under_way = 2 * usize::try_from(readers.clamp(1, PRIMARIES_SHARDS)).unwrap_or(1);
     let shards = stream::iter(filling.begun.left.clone().into_iter().map(Ok));
-    shards.try_for_each_concurrent(under_way, |(shard, from)| fill_from(filling, shard, from).boxed()).await
+    shards
+        .try_for_each_concurrent(under_way, |(shard, from)| {
+            fill_from(filling, shard, from).boxed()
+        })
+        .await
 }
 
-async fn fill_from(filling: &Filling<'_>, shard: u32, from: Option<Position>) -> Result<(), StoreError> {
-    let mut primaries = Pipeline::new(filling.run, Filler { filling, shard, from });
+async fn fill_from(
+    filling: &Filling<'_>,
+    shard: u32,
+    from: Option<Position>,
+) -> Result<(), StoreError> {
+    let mut primaries = Pipeline::new(
+        filling.run,
+        Filler {
+            filling,
+            shard,
+            from,
+        },
+    );
     while let Some((reached, outcome)) = primaries.next(filling.scope()).await? {
         if !outcome.is_complete() {
             break;
@@ -144,8 +191,8 @@ async fn fill_from(filling: &Filling<'_>, shard: u32, from: Option<Position>) ->
     Ok(())
 }
 
-/// Puts the comments of a shard of `primaries` into the page index. Its suspects are the comments whose entries are
-/// invalid.
+/// Puts the comments of a shard of `primaries` into the page index. Its suspects are the comments
+/// whose entries are invalid.
 struct Filler<'run> {
     filling: &'run Filling<'run>,
     shard: u32,
@@ -158,13 +205,26 @@ impl Finder for Filler<'_> {
 
     async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
         let (run, Job { table, index, .. }) = (self.filling.run, self.filling.run.job);
-        let part = table.primaries_part(self.shard, self.from.take(), READ_LIMIT).await?;
+        let part = table
+            .primaries_part(self.shard, self.from.take(), READ_LIMIT)
+            .await?;
         let (mut edits, mut invalid) = (Vec::new(), BTreeMap::<CommentId, Places>::new());
         let read = part.rows.len() as u64;
         for comment in part.rows {
             match comment {
-                Ok(PlacedComment { id, placement, created_at, .. }) => {
-                    if self.filling.begun.rebuild.partitions.contains(&index.partition_of(&placement.product)) {
+                Ok(PlacedComment {
+                    id,
+                    placement,
+                    created_at,
+                    ..
+                }) => {
+                    if self
+                        .filling
+                        .begun
+                        .rebuild
+                        .partitions
+                        .contains(&index.partition_of(&placement.product))
+                    {
                         edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
                     }
                 }
@@ -180,7 +240,13 @@ impl Finder for Filler<'_> {
         run.ledger.report().items += read;
         self.from = part.next.clone();
         let (suspects, checked, is_last) = (invalid.into(), edits.len(), part.next.is_none());
-        Ok(Some(Found { suspects, checked, steps: read, position: part.next, is_last }))
+        Ok(Some(Found {
+            suspects,
+            checked,
+            steps: read,
+            position: part.next,
+            is_last,
+        }))
     }
 
     fn resumes(&self) -> String {
@@ -203,6 +269,13 @@ async fn resumable(
             && begun.rebuild.partitions == *partitions
             && reaches_back_to(journal_from(begun.began, &run.job.settings))
     };
-    let Some(begun) = begun.filter(is_same) else { return Ok(None) };
-    Ok(run.job.index.is_under_way(&begun.rebuild).await?.then_some(begun))
+    let Some(begun) = begun.filter(is_same) else {
+        return Ok(None);
+    };
+    Ok(run
+        .job
+        .index
+        .is_under_way(&begun.rebuild)
+        .await?
+        .then_some(begun))
 }

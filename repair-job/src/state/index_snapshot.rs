@@ -1,7 +1,8 @@
-//! The page index as a run found it: the partitions that are kept up to date, their watermarks, and the servers.
+//! The page index as a run found it: the partitions that are kept up to date, their watermarks, and
+//! the servers.
 //!
-//! Only those partitions are repaired. Missing entries in other partitions say nothing: a rebuild fills those from the
-//! table.
+//! Only those partitions are repaired. Missing entries in other partitions say nothing: a rebuild
+//! fills those from the table.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,7 +24,10 @@ pub(crate) struct Scope<'run> {
 impl<'run> Scope<'run> {
     /// The duplicates, and the page index while it answers.
     pub(crate) fn of_all(snapshot: &'run IndexSnapshot) -> Self {
-        Self { duplicates: true, index: snapshot.scope() }
+        Self {
+            duplicates: true,
+            index: snapshot.scope(),
+        }
     }
 }
 
@@ -43,7 +47,8 @@ pub(crate) struct IndexSnapshot {
     pub(crate) servers: Option<ServerIdentity>,
     watermarks: BTreeMap<IndexPartition, Timestamp>,
     read_at: Timestamp,
-    /// Whether the run has stopped using the page index, because it did not answer or its servers have changed.
+    /// Whether the run has stopped using the page index, because it did not answer or its servers
+    /// have changed.
     is_given_up: AtomicBool,
 }
 
@@ -55,7 +60,9 @@ impl IndexSnapshot {
         let (servers, marks) = match answer_of_index(looked.await)? {
             Ok((servers, marks)) => (Some(servers), marks),
             Err(error) => {
-                ledger.add_skipped(format!("the page index, because {error}; only duplicates are checked"));
+                ledger.add_skipped(format!(
+                    "the page index, because {error}; only duplicates are checked"
+                ));
                 (None, Vec::new())
             }
         };
@@ -70,7 +77,10 @@ impl IndexSnapshot {
         Ok(Self {
             table_id: table_id.to_owned(),
             servers,
-            watermarks: marks.into_iter().map(|(partition, mark)| (partition, mark.watermark)).collect(),
+            watermarks: marks
+                .into_iter()
+                .map(|(partition, mark)| (partition, mark.watermark))
+                .collect(),
             read_at: now(),
             is_given_up: AtomicBool::new(false),
         })
@@ -91,30 +101,46 @@ impl IndexSnapshot {
         self.watermarks.is_empty()
     }
 
-    /// Checks that an index from which some products were just read is still the one of this snapshot.
+    /// Checks that an index from which some products were just read is still the one of this
+    /// snapshot.
     ///
     /// # Errors
-    /// The index is not kept up to date any more, or does not answer. Nothing may be concluded from what was read.
+    /// The index is not kept up to date any more, or does not answer. Nothing may be concluded from
+    /// what was read.
     pub(crate) async fn assert_current(
         &self,
         index: &PageIndex,
         products: impl IntoIterator<Item = &ProductId>,
     ) -> Result<(), StoreError> {
-        let Some(servers) = &self.servers else { return Ok(()) };
-        let partitions: BTreeSet<IndexPartition> =
-            products.into_iter().map(|product| index.partition_of(product)).collect();
+        let Some(servers) = &self.servers else {
+            return Ok(());
+        };
+        let partitions: BTreeSet<IndexPartition> = products
+            .into_iter()
+            .map(|product| index.partition_of(product))
+            .collect();
         let since = self.watermarks_of(|partition, _| partitions.contains(partition));
-        index.assert_up_to_date(&self.table_id, &since, servers).await
+        index
+            .assert_up_to_date(&self.table_id, &since, servers)
+            .await
     }
 
-    /// Whether the index is still the one of this snapshot, so that a run may remember what it checked and repaired
-    /// there. If not, the run stops using the index, and reports why.
+    /// Whether the index is still the one of this snapshot, so that a run may remember what it
+    /// checked and repaired there. If not, the run stops using the index, and reports why.
     ///
-    /// Without this check, the run would remember repairs that a fail-over or a restored snapshot has taken with it.
+    /// Without this check, the run would remember repairs that a fail-over or a restored snapshot
+    /// has taken with it.
     pub(crate) async fn has_kept_repairs(&self, run: &Run<'_>) -> Result<bool, StoreError> {
-        let Some(servers) = self.servers_in_use() else { return Ok(false) };
+        let Some(servers) = self.servers_in_use() else {
+            return Ok(false);
+        };
         let since = self.watermarks_of(|_, _| true);
-        match answer_of_index(run.job.index.assert_up_to_date(&self.table_id, &since, servers).await)? {
+        match answer_of_index(
+            run.job
+                .index
+                .assert_up_to_date(&self.table_id, &since, servers)
+                .await,
+        )? {
             Ok(()) => Ok(true),
             Err(error) => {
                 self.give_up(&error.to_string(), &run.ledger);
@@ -128,8 +154,8 @@ impl IndexSnapshot {
         watermark > self.read_at
     }
 
-    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not reach back to them. Reports
-    /// doubted watermarks.
+    /// Drops partitions whose watermarks are older than `oldest`, because the journal does not
+    /// reach back to them. Reports doubted watermarks.
     pub(crate) fn judge_watermarks(&mut self, oldest: Timestamp, ledger: &Ledger) {
         let before = self.watermarks.len();
         self.watermarks.retain(|_, watermark| *watermark >= oldest);
@@ -140,7 +166,11 @@ impl IndexSnapshot {
                  repair-job rebuild --apply"
             ));
         }
-        let doubted = self.watermarks.values().filter(|watermark| self.is_doubted(**watermark)).count();
+        let doubted = self
+            .watermarks
+            .values()
+            .filter(|watermark| self.is_doubted(**watermark))
+            .count();
         if doubted > 0 {
             ledger.add_unresolved(format!(
                 "the watermarks of {doubted} partitions of the page index are later than the present: a clock is wrong, or \
@@ -149,15 +179,24 @@ impl IndexSnapshot {
         }
     }
 
-    /// From when on each partition must be reconciled: its watermark, or `oldest` when the watermark is doubted.
+    /// From when on each partition must be reconciled: its watermark, or `oldest` when the
+    /// watermark is doubted.
     pub(crate) fn begins(&self, oldest: Timestamp) -> impl Iterator<Item = Timestamp> {
-        self.watermarks.values().map(move |watermark| if self.is_doubted(*watermark) { oldest } else { *watermark })
+        self.watermarks.values().map(move |watermark| {
+            if self.is_doubted(*watermark) {
+                oldest
+            } else {
+                *watermark
+            }
+        })
     }
 
     /// Stops using the page index in this run, and reports why.
     pub(crate) fn give_up(&self, why: &str, ledger: &Ledger) {
         if !self.is_given_up.swap(true, Ordering::Relaxed) {
-            ledger.add_skipped(format!("the page index from here on, because {why}; only duplicates are checked"));
+            ledger.add_skipped(format!(
+                "the page index from here on, because {why}; only duplicates are checked"
+            ));
         }
     }
 
@@ -173,15 +212,21 @@ impl IndexSnapshot {
         &self,
         is_wanted: impl Fn(&IndexPartition, &Timestamp) -> bool,
     ) -> Vec<(IndexPartition, Timestamp)> {
-        let wanted = self.watermarks.iter().filter(|(partition, watermark)| is_wanted(partition, watermark));
-        wanted.map(|(partition, watermark)| (*partition, *watermark)).collect()
+        let wanted = self
+            .watermarks
+            .iter()
+            .filter(|(partition, watermark)| is_wanted(partition, watermark));
+        wanted
+            .map(|(partition, watermark)| (*partition, *watermark))
+            .collect()
     }
 
     fn servers_in_use(&self) -> Option<&ServerIdentity> {
         self.servers.as_ref().filter(|_| !self.is_given_up())
     }
 
-    /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks wait for the end.
+    /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks
+    /// wait for the end.
     pub(crate) async fn advance(
         &mut self,
         index: &PageIndex,
@@ -189,7 +234,9 @@ impl IndexSnapshot {
         is_last: bool,
         ledger: &Ledger,
     ) -> Result<(), StoreError> {
-        let Some(servers) = self.servers_in_use() else { return Ok(()) };
+        let Some(servers) = self.servers_in_use() else {
+            return Ok(());
+        };
         let is_due = |_: &IndexPartition, watermark: &Timestamp| match self.is_doubted(*watermark) {
             true => is_last,
             false => *watermark < to,
@@ -199,7 +246,9 @@ impl IndexSnapshot {
             return Ok(());
         }
         let advanced = async {
-            let prepared = index.prepare_advance(&self.table_id, &from, servers).await?;
+            let prepared = index
+                .prepare_advance(&self.table_id, &from, servers)
+                .await?;
             index.advance(prepared, to).await
         };
         let advanced = match answer_of_index(advanced.await)? {

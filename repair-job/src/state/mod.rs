@@ -1,5 +1,5 @@
-//! What runs find and store: the page index as it was found, how far it may be believed, and how far each command has
-//! come.
+//! What runs find and store: the page index as it was found, how far it may be believed, and how
+//! far each command has come.
 
 pub(crate) mod checkpoint;
 pub(crate) mod confirm;

@@ -1,5 +1,5 @@
-//! Remembers unresolved comments. So every run of `recent` checks and counts them until they are right, not only the run
-//! that found them (`tests/repair/recent.rs`).
+//! Remembers unresolved comments. So every run of `recent` checks and counts them until they are
+//! right, not only the run that found them (`tests/repair/recent.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,16 +16,20 @@ const UNRESOLVED: &str = "unresolved";
 struct Remembered {
     since: Timestamp,
     what: String,
-    /// The places where the comment was looked for. The table may no longer show all places where its id has entries in
-    /// the page index.
+    /// The places where the comment was looked for. The table may no longer show all places where
+    /// its id has entries in the page index.
     #[serde(default)]
     places: Places,
 }
 
-/// The comments that the job could not repair, up to a maximum. Each comes with the places where its traces are.
+/// The comments that the job could not repair, up to a maximum. Each comes with the places where
+/// its traces are.
 pub async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
-    Ok(remembered.into_iter().filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places))).collect())
+    Ok(remembered
+        .into_iter()
+        .filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places)))
+        .collect())
 }
 
 /// Remembers the unresolved comments of a run, with reasons and places, up to the maximum.
@@ -40,8 +44,22 @@ pub(crate) async fn remember(
     let known: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
     let room = UNRESOLVED_MAX.saturating_sub(known.len());
-    for (id, what, places) in unresolved.into_iter().filter(|(id, ..)| !known.contains(id.as_str())).take(room) {
-        table.put_state(UNRESOLVED, id.as_str(), &Remembered { since, what, places }).await?;
+    for (id, what, places) in unresolved
+        .into_iter()
+        .filter(|(id, ..)| !known.contains(id.as_str()))
+        .take(room)
+    {
+        table
+            .put_state(
+                UNRESOLVED,
+                id.as_str(),
+                &Remembered {
+                    since,
+                    what,
+                    places,
+                },
+            )
+            .await?;
     }
     Ok(())
 }

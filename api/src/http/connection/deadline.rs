@@ -24,7 +24,11 @@ pub(super) struct Deadline {
 
 impl Deadline {
     pub(super) fn of_first_head(bounds: Arc<Bounds>) -> Self {
-        Self { timer: Box::pin(sleep(bounds.head)), bounds, is_of_first_head: true }
+        Self {
+            timer: Box::pin(sleep(bounds.head)),
+            bounds,
+            is_of_first_head: true,
+        }
     }
 
     /// Completes when the deadline has passed.
@@ -41,7 +45,12 @@ impl Deadline {
 
     /// The answer is made. A client that takes the last part of it slowly is not idle.
     pub(super) fn of_next_head(&mut self, answer_bytes: usize) {
-        let Bounds { head, unread, keep_alive, .. } = *self.bounds;
+        let Bounds {
+            head,
+            unread,
+            keep_alive,
+            ..
+        } = *self.bounds;
         let parts = u32::try_from(answer_bytes / ANSWER_PART_BYTES).unwrap_or(u32::MAX);
         self.end_after(unread * parts + unread.max(keep_alive + head));
     }
@@ -61,14 +70,32 @@ mod tests {
     async fn a_client_has_time_for_each_mib_of_an_answer_and_then_to_be_idle() {
         let [head, request, unread, keep_alive] = [1, 10, 100, 1_000].map(Duration::from_secs);
         let (connections_max, malformed) = (1, Counter::default());
-        let bounds = Bounds { head, request, unread, keep_alive, connections_max, malformed };
-        let closing = Bounds { keep_alive: Duration::ZERO, ..bounds.clone() };
+        let bounds = Bounds {
+            head,
+            request,
+            unread,
+            keep_alive,
+            connections_max,
+            malformed,
+        };
+        let closing = Bounds {
+            keep_alive: Duration::ZERO,
+            ..bounds.clone()
+        };
         for (bounds, idle) in [(bounds, 1_001), (closing, 100)] {
             let mut deadline = Deadline::of_first_head(Arc::new(bounds));
-            for (bytes, parts) in [(0, 0), (ANSWER_PART_BYTES - 1, 0), (ANSWER_PART_BYTES * 4 - 1, 3)] {
+            for (bytes, parts) in [
+                (0, 0),
+                (ANSWER_PART_BYTES - 1, 0),
+                (ANSWER_PART_BYTES * 4 - 1, 3),
+            ] {
                 let before = Instant::now();
                 deadline.of_next_head(bytes);
-                assert_eq!((deadline.timer.deadline() - before).as_secs(), parts * 100 + idle, "{bytes} bytes");
+                assert_eq!(
+                    (deadline.timer.deadline() - before).as_secs(),
+                    parts * 100 + idle,
+                    "{bytes} bytes"
+                );
             }
         }
     }

@@ -1,4 +1,5 @@
-//! Hands a request of hyper to the service as actix's, and the answer back. Both use the crate `http`, in two versions.
+//! Hands a request of hyper to the service as actix's, and the answer back. Both use the crate
+//! `http`, in two versions.
 
 use std::{
     cell::{Cell, RefCell},
@@ -28,8 +29,8 @@ use hyper::{
 
 use super::{Client, deadline::Deadline};
 
-/// The service's answer to a request. It says that the connection closes if the request's body was not read to its end:
-/// hyper would go on if the rest happens to have arrived.
+/// The service's answer to a request. It says that the connection closes if the request's body was
+/// not read to its end: hyper would go on if the rest happens to have arrived.
 pub(super) async fn answer<S>(
     app: &S,
     client: &Client,
@@ -43,7 +44,10 @@ where
     let (version, is_head) = (request.version(), request.method() == hyper::Method::HEAD);
     let body_is_read = Rc::new(Cell::new(request.body().is_end_stream()));
     let answer = match for_service(request, client, &body_is_read) {
-        Some(request) => app.call(request).await.map_or_else(Response::from, Response::from),
+        Some(request) => app
+            .call(request)
+            .await
+            .map_or_else(Response::from, Response::from),
         None => {
             client.is_refused(StatusCode::BAD_REQUEST);
             body_is_read.set(false);
@@ -51,8 +55,12 @@ where
         }
     };
     let (answer, body) = answer.into_parts();
-    let body = body.try_into_bytes().map_err(|_| "this service streams no answer")?;
-    deadline.borrow_mut().of_next_head(if is_head { 0 } else { body.len() });
+    let body = body
+        .try_into_bytes()
+        .map_err(|_| "this service streams no answer")?;
+    deadline
+        .borrow_mut()
+        .of_next_head(if is_head { 0 } else { body.len() });
     let mut made = hyper::Response::new(Full::new(body));
     if let Ok(status) = hyper::StatusCode::from_u16(answer.status().as_u16()) {
         *made.status_mut() = status;
@@ -66,15 +74,23 @@ where
         }
     }
     if !body_is_read.get() {
-        headers.insert(header::CONNECTION, header::HeaderValue::from_static("close"));
+        headers.insert(
+            header::CONNECTION,
+            header::HeaderValue::from_static("close"),
+        );
         // For a client of HTTP/1.0, hyper would add `keep-alive` to an answer of HTTP/1.1.
         *made.version_mut() = version;
     }
     Ok(made)
 }
 
-/// The request in actix's types; `None` without one host (RFC 9112 section 3.2), or if actix knows no such address.
-fn for_service(request: hyper::Request<Incoming>, client: &Client, body_is_read: &Rc<Cell<bool>>) -> Option<Request> {
+/// The request in actix's types; `None` without one host (RFC 9112 section 3.2), or if actix knows
+/// no such address.
+fn for_service(
+    request: hyper::Request<Incoming>,
+    client: &Client,
+    body_is_read: &Rc<Cell<bool>>,
+) -> Option<Request> {
     let (parts, body) = request.into_parts();
     let hosts = parts.headers.get_all(header::HOST).iter().count();
     if hosts > 1 || hosts == 0 && parts.version == hyper::Version::HTTP_11 {
@@ -82,17 +98,24 @@ fn for_service(request: hyper::Request<Incoming>, client: &Client, body_is_read:
     }
     let payload = match body_is_read.get() {
         true => Payload::None,
-        false => Payload::Stream { payload: read(body, Rc::clone(body_is_read)) },
+        false => Payload::Stream {
+            payload: read(body, Rc::clone(body_is_read)),
+        },
     };
     let mut request = Request::with_payload(payload);
     let head = request.head_mut();
     head.method = Method::from_bytes(parts.method.as_str().as_bytes()).ok()?;
     head.uri = Uri::try_from(parts.uri.to_string()).ok()?;
-    head.version = if parts.version == hyper::Version::HTTP_10 { Version::HTTP_10 } else { Version::HTTP_11 };
+    head.version = if parts.version == hyper::Version::HTTP_10 {
+        Version::HTTP_10
+    } else {
+        Version::HTTP_11
+    };
     head.peer_addr = client.address;
     for (name, value) in &parts.headers {
         let name = HeaderName::from_bytes(name.as_ref()).ok()?;
-        head.headers.append(name, HeaderValue::from_bytes(value.as_bytes()).ok()?);
+        head.headers
+            .append(name, HeaderValue::from_bytes(value.as_bytes()).ok()?);
     }
     Some(request)
 }

@@ -1,10 +1,12 @@
 //! A client's connection: every wait has a deadline, and its memory has a bound.
 //!
-//! hyper speaks HTTP on it. It handles one request at a time, the next when the system has taken the answer. It
-//! answers `Expect: 100-continue` when the body is read. So no client sends a body to get 401 (RFC 9110 section 10.1.1). A
-//! malformed request gets an answer, and the connection closes.
+//! hyper speaks HTTP on it. It handles one request at a time, the next when the system has taken
+//! the answer. It answers `Expect: 100-continue` when the body is read. So no client sends a body
+//! to get 401 (RFC 9110 section 10.1.1). A malformed request gets an answer, and the connection
+//! closes.
 //!
-//! hyper has no deadline for an answer that its client does not take. So each connection has a [`Deadline`] (ADR 42):
+//! hyper has no deadline for an answer that its client does not take. So each connection has a
+//! [`Deadline`] (ADR 42):
 //!
 //! | from | until | at most |
 //! | --- | --- | --- |
@@ -12,16 +14,20 @@
 //! | a head is whole | its answer is made | twice `request` |
 //! | an answer is made | the next head is whole | `unread` for each MiB of the answer, then it or `keep_alive` with `head` |
 //!
-//! A connection that misses its deadline ends. It is reset if its client does not end it too, so that the system keeps no data
-//! for it either. A first head that misses its deadline is answered 408.
+//! A connection that misses its deadline ends. It is reset if its client does not end it too, so
+//! that the system keeps no data for it either. A first head that misses its deadline is answered
+//! 408.
 //!
-//! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section 9.6). An answer is the
-//! last when the client or the answer says `Connection: close`, or when the request's body was not read to its end.
+//! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section
+//! 9.6). An answer is the last when the client or the answer says `Connection: close`, or when the
+//! request's body was not read to its end.
 
 mod deadline;
 mod exchange;
 
-use std::{cell::RefCell, future::poll_fn, net::SocketAddr, pin::pin, rc::Rc, sync::Arc, time::Duration};
+use std::{
+    cell::RefCell, future::poll_fn, net::SocketAddr, pin::pin, rc::Rc, sync::Arc, time::Duration,
+};
 
 use actix_http::Request;
 use actix_web::{
@@ -44,14 +50,16 @@ use deadline::Deadline;
 /// The largest head of a request; browsers send far smaller ones.
 const BUFFER_MAX_BYTES: usize = 48 * 1024;
 
-/// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without this bound Linux keeps
-/// up to 4 MB.
+/// Bytes of an answer that the system may keep for its client; Linux doubles the number. Without
+/// this bound Linux keeps up to 4 MB.
 const SEND_BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long a client may still send after the last answer. One whose bytes are not read gets a reset instead of the answer.
+/// How long a client may still send after the last answer. One whose bytes are not read gets a
+/// reset instead of the answer.
 const LINGER: Duration = Duration::from_secs(1);
 
-const HEAD_TOO_SLOW: &[u8] = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
+const HEAD_TOO_SLOW: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
 
 /// The bounds of a listener's connections.
 #[derive(Debug, Clone)]
@@ -60,7 +68,8 @@ pub(crate) struct Bounds {
     pub(crate) head: Duration,
     /// For a whole request, its body included.
     pub(crate) request: Duration,
-    /// For each MiB of an answer, and at least for the last part. The system ends a connection that takes nothing for so long.
+    /// For each MiB of an answer, and at least for the last part. The system ends a connection that
+    /// takes nothing for so long.
     pub(crate) unread: Duration,
     /// Between two requests.
     pub(crate) keep_alive: Duration,
@@ -70,13 +79,21 @@ pub(crate) struct Bounds {
     pub(crate) malformed: Counter,
 }
 
-/// Serves the requests on a connection until it ends. After `stopping`, the request under way is its last.
-pub(crate) async fn serve<S>(io: TcpStream, bounds: Arc<Bounds>, app: Rc<S>, stopping: impl Future<Output = ()>)
-where
+/// Serves the requests on a connection until it ends. After `stopping`, the request under way is
+/// its last.
+pub(crate) async fn serve<S>(
+    io: TcpStream,
+    bounds: Arc<Bounds>,
+    app: Rc<S>,
+    stopping: impl Future<Output = ()>,
+) where
     S: Service<Request, Response = ServiceResponse, Error = Error>,
 {
     bound_socket(&io, bounds.unread);
-    let client = Client { address: io.peer_addr().ok(), malformed: bounds.malformed.clone() };
+    let client = Client {
+        address: io.peer_addr().ok(),
+        malformed: bounds.malformed.clone(),
+    };
     let keeps_alive = !bounds.keep_alive.is_zero();
     let deadline = RefCell::new(Deadline::of_first_head(bounds));
     let mut connection = http1::Builder::new()
@@ -85,7 +102,10 @@ where
         .header_read_timeout(None)
         .max_buf_size(BUFFER_MAX_BYTES)
         .max_header_size(BUFFER_MAX_BYTES)
-        .serve_connection(TokioIo::new(io), service_fn(|request| exchange::answer(&*app, &client, &deadline, request)));
+        .serve_connection(
+            TokioIo::new(io),
+            service_fn(|request| exchange::answer(&*app, &client, &deadline, request)),
+        );
     let (mut stopping, mut is_stopping) = (pin!(stopping), false);
     let ended = loop {
         tokio::select! {
@@ -124,12 +144,15 @@ where
     }
 }
 
-/// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482; tcp(7),
-/// `TCP_USER_TIMEOUT`). The bounds also hold after the service has closed the connection. The end of a long answer does not
-/// wait until the client acknowledges what came before (tcp(7), `TCP_NODELAY`): that takes 40 ms.
+/// Bounds how much the system keeps for a client, and for how long without progress (RFC 5482;
+/// tcp(7), `TCP_USER_TIMEOUT`). The bounds also hold after the service has closed the connection.
+/// The end of a long answer does not wait until the client acknowledges what came before (tcp(7),
+/// `TCP_NODELAY`): that takes 40 ms.
 fn bound_socket(io: &TcpStream, unread: Duration) {
     let socket = SockRef::from(io);
-    let bounded = socket.set_tcp_nodelay(true).and_then(|()| socket.set_send_buffer_size(SEND_BUFFER_BYTES));
+    let bounded = socket
+        .set_tcp_nodelay(true)
+        .and_then(|()| socket.set_send_buffer_size(SEND_BUFFER_BYTES));
     #[cfg(target_os = "linux")]
     let bounded = bounded.and_then(|()| socket.set_tcp_user_timeout(Some(unread)));
     // Other systems are used for development only.
@@ -147,7 +170,8 @@ struct Client {
 }
 
 impl Client {
-    /// hyper ended the connection. It has answered what it could not read as a request, except the preface of HTTP/2.
+    /// hyper ended the connection. It has answered what it could not read as a request, except the
+    /// preface of HTTP/2.
     fn broke(&self, error: &hyper::Error) {
         if error.is_parse_too_large() {
             self.is_refused(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
@@ -161,7 +185,10 @@ impl Client {
     /// No request reached the service, which logs and counts the others.
     fn is_refused(&self, status: StatusCode) {
         self.malformed.inc();
-        let (status, peer) = (format!("HTTP/1.1 {status}"), self.address.map(|address| address.ip().to_string()));
+        let (status, peer) = (
+            format!("HTTP/1.1 {status}"),
+            self.address.map(|address| address.ip().to_string()),
+        );
         tracing::info!(target: "access", status, peer, "refused a request that is not HTTP, or came too slowly");
     }
 }

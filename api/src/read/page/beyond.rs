@@ -15,29 +15,43 @@ use crate::{
 };
 
 impl ListingQuery {
-    /// Whether this listing exists although it has no comment: that of a product with a record does, a filter's does not.
+    /// Whether this listing exists although it has no comment: that of a product with a record
+    /// does, a filter's does not.
     ///
-    /// A comment is under the key of its product as soon as it is written, and under those of its filters a moment
-    /// later. So a filter is empty only if no comment of its product still waits for its ranks. An edit that brings a
-    /// comment into the filter is not noticed here until it is fanned out.
+    /// A comment is under the key of its product as soon as it is written, and under those of its
+    /// filters a moment later. So a filter is empty only if no comment of its product still waits
+    /// for its ranks. An edit that brings a comment into the filter is not noticed here until it is
+    /// fanned out.
     ///
     /// # Errors
-    /// [`ApiError::NotYetListed`] while a comment of the product waits; the page index is unavailable; the table's.
-    pub(crate) async fn exists_without_comments(&self, stores: &StoreClients) -> Result<bool, ApiError> {
+    /// [`ApiError::NotYetListed`] while a comment of the product waits; the page index is
+    /// unavailable; the table's.
+    pub(crate) async fn exists_without_comments(
+        &self,
+        stores: &StoreClients,
+    ) -> Result<bool, ApiError> {
         if self.filter == Filter::ANY {
             return Ok(stores.has_record(&self.product).await);
         }
         self.check_product(stores, None).await.map(|()| false)
     }
 
-    async fn check_product(&self, stores: &StoreClients, as_of: Option<Timestamp>) -> Result<(), ApiError> {
-        let whole = Self { filter: Filter::ANY, ..self.clone() };
+    async fn check_product(
+        &self,
+        stores: &StoreClients,
+        as_of: Option<Timestamp>,
+    ) -> Result<(), ApiError> {
+        let whole = Self {
+            filter: Filter::ANY,
+            ..self.clone()
+        };
         whole.check_ends(stores, as_of, u64::MAX).await
     }
 
-    /// Refuses a listing of which a comment may still wait for its rank. The ranks have grown since `counted`, or the table has
-    /// a comment beyond them, of the listing or of its product. Takes at most four queries of one item each. An unreadable
-    /// item does not count, because no page shows it. A comment that lacks its rank between two others is not noticed.
+    /// Refuses a listing of which a comment may still wait for its rank. The ranks have grown since
+    /// `counted`, or the table has a comment beyond them, of the listing or of its product. Takes
+    /// at most four queries of one item each. An unreadable item does not count, because no page
+    /// shows it. A comment that lacks its rank between two others is not noticed.
     pub(super) async fn check_ranked(
         &self,
         stores: &StoreClients,
@@ -46,19 +60,42 @@ impl ListingQuery {
     ) -> Result<(), ApiError> {
         self.check_ends(stores, as_of, counted).await?;
         // Its duplicates may be late, too.
-        if self.filter == Filter::ANY { Ok(()) } else { self.check_product(stores, as_of).await }
+        if self.filter == Filter::ANY {
+            Ok(())
+        } else {
+            self.check_product(stores, as_of).await
+        }
     }
 
-    async fn check_ends(&self, stores: &StoreClients, as_of: Option<Timestamp>, counted: u64) -> Result<(), ApiError> {
-        let newest = RankedQuery { order: Order::Newest, count: 1, as_of, ..self.ranked_query() };
-        let oldest = RankedQuery { order: Order::Oldest, ..newest };
-        let ends = stores.ranked("ranks", &[newest, oldest]).await.ok_or(ApiError::IndexUnavailable)?;
+    async fn check_ends(
+        &self,
+        stores: &StoreClients,
+        as_of: Option<Timestamp>,
+        counted: u64,
+    ) -> Result<(), ApiError> {
+        let newest = RankedQuery {
+            order: Order::Newest,
+            count: 1,
+            as_of,
+            ..self.ranked_query()
+        };
+        let oldest = RankedQuery {
+            order: Order::Oldest,
+            ..newest
+        };
+        let ends = stores
+            .ranked("ranks", &[newest, oldest])
+            .await
+            .ok_or(ApiError::IndexUnavailable)?;
         if ends.iter().all(|end| end.total <= counted) {
             let one = |order, start| self.page_query(order, 1, start);
             let ends: Vec<Cd> = ends.into_iter().flat_map(|end| end.comments).collect();
             let beyond = match ends.as_slice() {
                 [newest, oldest] => {
-                    vec![one(Order::Oldest, Some(newest.clone())), one(Order::Newest, Some(oldest.clone()))]
+                    vec![
+                        one(Order::Oldest, Some(newest.clone())),
+                        one(Order::Newest, Some(oldest.clone())),
+                    ]
                 }
                 _ => vec![one(Order::Newest, as_of.and_then(just_after))],
             };
@@ -73,16 +110,36 @@ impl ListingQuery {
     }
 }
 
-/// Refuses a product that nobody knows, if the site does not serve such products. Only a listing that has turned out empty
-/// needs this: it costs up to one query of one item.
+/// Refuses a product that nobody knows, if the site does not serve such products. Only a listing
+/// that has turned out empty needs this: it costs up to one query of one item.
 ///
 /// # Errors
-/// [`ApiError::NoSuchProduct`]; the table's. A record that cannot be read is not taken for a missing one.
-pub(crate) async fn check_known(stores: &StoreClients, site: &Site, product: &ProductId) -> Result<(), ApiError> {
-    if site.settings.unknown_products == UnknownProducts::Serve || stores.has_record(product).await {
+/// [`ApiError::NoSuchProduct`]; the table's. A record that cannot be read is not taken for a
+/// missing one.
+pub(crate) async fn check_known(
+    stores: &StoreClients,
+    site: &Site,
+    product: &ProductId,
+) -> Result<(), ApiError> {
+    if site.settings.unknown_products == UnknownProducts::Serve || stores.has_record(product).await
+    {
         return Ok(());
     }
-    let key = FilterKey { product: product.clone(), filter: Filter::ANY };
-    let any = stores.page(&PageQuery { key, order: Order::Newest, limit: 1, start: None }).await?;
-    if any.comments.is_empty() && !any.cut_short { Err(ApiError::NoSuchProduct) } else { Ok(()) }
+    let key = FilterKey {
+        product: product.clone(),
+        filter: Filter::ANY,
+    };
+    let any = stores
+        .page(&PageQuery {
+            key,
+            order: Order::Newest,
+            limit: 1,
+            start: None,
+        })
+        .await?;
+    if any.comments.is_empty() && !any.cut_short {
+        Err(ApiError::NoSuchProduct)
+    } else {
+        Ok(())
+    }
 }

@@ -1,13 +1,16 @@
 //! Pages that the ranks make: how each is read, and what it says.
 //!
-//! **A page in the listing's order** has `page_size` ranks. Page 1 shows the table's comments without a rank too, so that
-//! cursors lead from there to all. Other pages leave them out: they would be on two.
+//! **A page in the listing's order** has `page_size` ranks. Page 1 shows the table's comments
+//! without a rank too, so that cursors lead from there to all. Other pages leave them out: they
+//! would be on two.
 //!
-//! **An archive page** (`model::StablePages`) has the ranks of its number in the oldest-first listing, turned around. Only
-//! settled comments count, so one that gets its rank late does not change the page.
+//! **An archive page** (`model::StablePages`) has the ranks of its number in the oldest-first
+//! listing, turned around. Only settled comments count, so one that gets its rank late does not
+//! change the page.
 //!
-//! **The front page** has the ranks that the archive pages leave, and shows the table's comments without a rank too. It
-//! never shows more than [`StablePages::front_max`]. If more belong to it, it leads on by cursor.
+//! **The front page** has the ranks that the archive pages leave, and shows the table's comments
+//! without a rank too. It never shows more than [`StablePages::front_max`]. If more belong to it,
+//! it leads on by cursor.
 
 use model::{Order, PageNumber, StablePages, Timestamp};
 use page_index::Ranked;
@@ -31,16 +34,27 @@ impl PageRequest<'_> {
     ///
     /// # Errors
     /// Past the end.
-    pub(super) fn plan<'page>(&self, ranked: &'page Ranked) -> Result<Option<Ranks<'page>>, ApiError> {
+    pub(super) fn plan<'page>(
+        &self,
+        ranked: &'page Ranked,
+    ) -> Result<Option<Ranks<'page>>, ApiError> {
         match self.at {
             PageAt::Number(number, as_of) => self.plan_number(number, as_of, ranked).map(Some),
             PageAt::Archive(number) => {
                 let (page, archived) = (number.get(), self.stable_pages(ranked.settled).archived());
                 if page <= archived {
-                    return Ok(Some(Ranks::of_page(Order::Oldest, self.query.page_size, &ranked.comments)));
+                    return Ok(Some(Ranks::of_page(
+                        Order::Oldest,
+                        self.query.page_size,
+                        &ranked.comments,
+                    )));
                 }
                 let is_ahead = page <= self.stable_pages(ranked.all).count();
-                if is_ahead { Ok(None) } else { Err(ApiError::PastTheArchive { page, archived }) }
+                if is_ahead {
+                    Ok(None)
+                } else {
+                    Err(ApiError::PastTheArchive { page, archived })
+                }
             }
             PageAt::Front | PageAt::Cursor(_) => Ok(Some(self.plan_front(ranked))),
         }
@@ -57,22 +71,44 @@ impl PageRequest<'_> {
         if page > total_pages {
             return Err(ApiError::PastTheEnd { page, total_pages });
         }
-        let ranks = Ranks { as_of, ..Ranks::of_page(order, size, &ranked.comments) };
+        let ranks = Ranks {
+            as_of,
+            ..Ranks::of_page(order, size, &ranked.comments)
+        };
         if number != PageNumber::FIRST {
             return Ok(ranks);
         }
-        let start = as_of.filter(|_| order == Order::Newest).and_then(just_after);
+        let start = as_of
+            .filter(|_| order == Order::Newest)
+            .and_then(just_after);
         let end = ranks.end.filter(|_| ranks.comments.len() >= ranks.max);
-        Ok(Ranks { start, end, shows_unranked: true, ..ranks })
+        Ok(Ranks {
+            start,
+            end,
+            shows_unranked: true,
+            ..ranks
+        })
     }
 
     fn plan_front<'page>(&self, ranked: &'page Ranked) -> Ranks<'page> {
         let max = usize::from(StablePages::front_max(self.query.page_size));
         let on_front = usize::try_from(self.on_front(ranked)).unwrap_or(usize::MAX);
-        let (comments, archived) = ranked.comments.split_at(on_front.min(max).min(ranked.comments.len()));
-        let end = if on_front > max { comments.last() } else { archived.first() };
+        let (comments, archived) = ranked
+            .comments
+            .split_at(on_front.min(max).min(ranked.comments.len()));
+        let end = if on_front > max {
+            comments.last()
+        } else {
+            archived.first()
+        };
         let ranks = Ranks::of_page(Order::Newest, self.query.page_size, comments);
-        Ranks { start: None, end, max, shows_unranked: true, ..ranks }
+        Ranks {
+            start: None,
+            end,
+            max,
+            shows_unranked: true,
+            ..ranks
+        }
     }
 
     fn archived(&self, ranked: &Ranked) -> u64 {
@@ -85,21 +121,41 @@ impl PageRequest<'_> {
     }
 
     pub(super) fn cut(&self, ranked: &Ranked, joined: Joined) -> ListingPage {
-        let Joined { mut comments, first, last, is_cut, is_followed, has_empty_places } = joined;
+        let Joined {
+            mut comments,
+            first,
+            last,
+            is_cut,
+            is_followed,
+            has_empty_places,
+        } = joined;
         let (size, shown) = (self.query.page_size, comments.len() as u64);
         let [next, prev] = [(Direction::Forward, last), (Direction::Backward, first)]
             .map(|(direction, at)| at.map(|at| Cursor { direction, at }));
-        let of_ranks = ListingPage { settled: Some(ranked.settled), has_empty_places, ..ListingPage::default() };
+        let of_ranks = ListingPage {
+            settled: Some(ranked.settled),
+            has_empty_places,
+            ..ListingPage::default()
+        };
         // The page index may be a moment behind, but the shown comments exist.
-        let total = |counted: u64, before: u64| Some(if shown == 0 { counted } else { counted.max(before + shown) });
+        let total = |counted: u64, before: u64| {
+            Some(if shown == 0 {
+                counted
+            } else {
+                counted.max(before + shown)
+            })
+        };
         match self.at {
             PageAt::Number(number, as_of) => {
                 let total = total(ranked.total, number.skip(size));
-                let leads_on =
-                    is_cut || is_followed || total.is_some_and(|total| number.get() < size.total_pages(total));
+                let leads_on = is_cut
+                    || is_followed
+                    || total.is_some_and(|total| number.get() < size.total_pages(total));
                 // The shown comments count, so that the next page continues after them (ADR 33).
                 let newest = comments.iter().map(|comment| comment.created_at).max();
-                let reached = newest.map_or(ranked.reached, |newest| ranked.reached.max(newest.min(process::now())));
+                let reached = newest.map_or(ranked.reached, |newest| {
+                    ranked.reached.max(newest.min(process::now()))
+                });
                 ListingPage {
                     comments,
                     total,
@@ -111,7 +167,10 @@ impl PageRequest<'_> {
             }
             PageAt::Archive(number) => {
                 comments.reverse();
-                let turned = |cursor: Cursor| Cursor { direction: cursor.direction.reversed(), ..cursor };
+                let turned = |cursor: Cursor| Cursor {
+                    direction: cursor.direction.reversed(),
+                    ..cursor
+                };
                 ListingPage {
                     comments,
                     total: of_ranks.settled,
@@ -122,9 +181,16 @@ impl PageRequest<'_> {
             }
             PageAt::Front | PageAt::Cursor(_) => {
                 let archived = self.archived(ranked);
-                let continues_by_cursor = is_cut || self.on_front(ranked) > StablePages::front_max(size).into();
+                let continues_by_cursor =
+                    is_cut || self.on_front(ranked) > StablePages::front_max(size).into();
                 let next = next.filter(|_| continues_by_cursor || archived > 0);
-                ListingPage { comments, total: total(ranked.all, archived), next, continues_by_cursor, ..of_ranks }
+                ListingPage {
+                    comments,
+                    total: total(ranked.all, archived),
+                    next,
+                    continues_by_cursor,
+                    ..of_ranks
+                }
             }
         }
     }

@@ -1,11 +1,12 @@
-//! Pages that the table alone makes: those of cursors, and the first page while the page index is away.
+//! Pages that the table alone makes: those of cursors, and the first page while the page index is
+//! away.
 //!
-//! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments have been deleted
-//! leads back (`a_cursor_whose_page_was_deleted_leads_back`).
+//! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments
+//! have been deleted leads back (`a_cursor_whose_page_was_deleted_leads_back`).
 //!
-//! **Invariant:** a malformed duplicate is left out, takes its place in the page, and hides no other comment
-//! (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item has no rank, so it takes no place
-//! (`Table::page`).
+//! **Invariant:** a malformed duplicate is left out, takes its place in the page, and hides no
+//! other comment (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item
+//! has no rank, so it takes no place (`Table::page`).
 
 use model::{
     Cd, Comment, Order,
@@ -19,22 +20,37 @@ use crate::{
     read::cursor::{Cursor, Direction},
 };
 
-/// A row: its place in the order, and its comment. A malformed item has no comment, and may have no place.
+/// A row: its place in the order, and its comment. A malformed item has no comment, and may have no
+/// place.
 type Row = (Option<Cd>, Option<Comment>);
 
 impl PageRequest<'_> {
     fn cursor(&self) -> Option<&Cursor> {
-        if let PageAt::Cursor(cursor) = &self.at { Some(cursor) } else { None }
+        if let PageAt::Cursor(cursor) = &self.at {
+            Some(cursor)
+        } else {
+            None
+        }
     }
 
     /// How the table is asked for the page: for its first rows, unless a cursor leads to it.
     pub(super) fn table_query(&self) -> PageQuery {
-        let first = || self.as_of().filter(|_| self.query.order == Order::Newest).and_then(just_after);
-        let mut start = self.cursor().map_or_else(first, |cursor| Some(cursor.at.clone()));
+        let first = || {
+            self.as_of()
+                .filter(|_| self.query.order == Order::Newest)
+                .and_then(just_after)
+        };
+        let mut start = self
+            .cursor()
+            .map_or_else(first, |cursor| Some(cursor.at.clone()));
         if planted::has(Bug::CursorRepeats) {
             start = start.and_then(|start| start.just_after());
         }
-        self.query.page_query(self.table_order(), u16::from(self.query.page_size.get()) + 1, start)
+        self.query.page_query(
+            self.table_order(),
+            u16::from(self.query.page_size.get()) + 1,
+            start,
+        )
     }
 
     fn table_order(&self) -> Order {
@@ -45,9 +61,20 @@ impl PageRequest<'_> {
     }
 
     /// The rows of the page, and whether more follow.
-    fn rows(&self, Page { comments, malformed, cut_short, .. }: Page) -> (Vec<Row>, bool) {
+    fn rows(
+        &self,
+        Page {
+            comments,
+            malformed,
+            cut_short,
+            ..
+        }: Page,
+    ) -> (Vec<Row>, bool) {
         let size = usize::from(self.query.page_size.get());
-        let mut rows: Vec<Row> = comments.into_iter().map(|comment| (Some(comment.cd()), Some(comment))).collect();
+        let mut rows: Vec<Row> = comments
+            .into_iter()
+            .map(|comment| (Some(comment.cd()), Some(comment)))
+            .collect();
         for item in malformed {
             // They come in order, so all earlier items are in place.
             rows.insert(item.place.min(rows.len()), (item.cd, None));
@@ -56,7 +83,8 @@ impl PageRequest<'_> {
         let as_of = self.as_of();
         let is_later = |cd: &Cd| as_of.is_some_and(|as_of| cd.created_at > as_of);
         rows.retain(|(cd, _)| !cd.as_ref().is_some_and(is_later));
-        // Newest first, the query begins below `as_of`. Oldest first, everything after a later row is later too.
+        // Newest first, the query begins below `as_of`. Oldest first, everything after a later row
+        // is later too.
         let more = rows.len() == answered && (answered > size || cut_short);
         rows.truncate(size);
         (rows, more)
@@ -65,8 +93,9 @@ impl PageRequest<'_> {
     /// Makes the page from the table's answer.
     ///
     /// # Errors
-    /// The first page has no comment: the table's own index may be behind. Or all rows behind a cursor are invalid items,
-    /// which wait for the repair job: none says where the next page starts.
+    /// The first page has no comment: the table's own index may be behind. Or all rows behind a
+    /// cursor are invalid items, which wait for the repair job: none says where the next page
+    /// starts.
     pub(super) fn cut_rows(&self, page: Page) -> Result<ListingPage, ApiError> {
         let (mut rows, more) = self.rows(page);
         if rows.is_empty() && self.cursor().is_none() {
@@ -81,34 +110,59 @@ impl PageRequest<'_> {
                 (None, Some(self.back(cursor)))
             }
             Some(cursor) if rows.is_empty() => (Some(self.back(cursor)), None),
-            Some(Cursor { direction: Direction::Forward, .. }) => (last(&rows).filter(|_| more), first(&rows)),
-            Some(Cursor { direction: Direction::Backward, .. }) => {
+            Some(Cursor {
+                direction: Direction::Forward,
+                ..
+            }) => (last(&rows).filter(|_| more), first(&rows)),
+            Some(Cursor {
+                direction: Direction::Backward,
+                ..
+            }) => {
                 rows.reverse();
                 (last(&rows), first(&rows).filter(|_| more))
             }
         };
-        let comments = rows.into_iter().filter_map(|(_, comment)| comment).collect();
+        let comments = rows
+            .into_iter()
+            .filter_map(|(_, comment)| comment)
+            .collect();
         let as_of = self.as_of();
-        Ok(ListingPage { comments, next, prev, as_of, continues_by_cursor: true, ..ListingPage::default() })
+        Ok(ListingPage {
+            comments,
+            next,
+            prev,
+            as_of,
+            continues_by_cursor: true,
+            ..ListingPage::default()
+        })
     }
 
-    /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and including the
-    /// cursor's own.
+    /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and
+    /// including the cursor's own.
     fn back(&self, Cursor { direction, at }: &Cursor) -> Cursor {
         let beyond = match self.table_order() {
             Order::Newest => at.just_before(),
             Order::Oldest => at.just_after(),
         };
-        Cursor { direction: direction.reversed(), at: beyond.unwrap_or_else(|| at.clone()) }
+        Cursor {
+            direction: direction.reversed(),
+            at: beyond.unwrap_or_else(|| at.clone()),
+        }
     }
 }
 
 fn last(rows: &[Row]) -> Option<Cursor> {
     let at = rows.iter().rev().find_map(|(cd, _)| cd.clone())?;
-    Some(Cursor { direction: Direction::Forward, at })
+    Some(Cursor {
+        direction: Direction::Forward,
+        at,
+    })
 }
 
 fn first(rows: &[Row]) -> Option<Cursor> {
     let at = rows.iter().find_map(|(cd, _)| cd.clone())?;
-    Some(Cursor { direction: Direction::Backward, at })
+    Some(Cursor {
+        direction: Direction::Backward,
+        at,
+    })
 }

@@ -47,12 +47,24 @@ impl<'page> Ranks<'page> {
         });
         let (end, max) = (comments.last(), size.get().into());
         let shows_unranked = planted::has(Bug::ShowsUnranked);
-        Self { order, comments, start, end, as_of: None, max, shows_unranked }
+        Self {
+            order,
+            comments,
+            start,
+            end,
+            as_of: None,
+            max,
+            shows_unranked,
+        }
     }
 
     /// The query for the rows: one more than the page shows.
     pub(super) fn page_query(&self, query: &ListingQuery) -> PageQuery {
-        query.page_query(self.order, u16::try_from(self.max + 1).unwrap_or(u16::MAX), self.start.clone())
+        query.page_query(
+            self.order,
+            u16::try_from(self.max + 1).unwrap_or(u16::MAX),
+            self.start.clone(),
+        )
     }
 
     fn compare(&self, a: &Cd, b: &Cd) -> Ordering {
@@ -90,47 +102,104 @@ pub(super) struct Joined {
 
 impl<'page> Join<'page> {
     pub(super) fn new(ranks: Ranks<'page>, rows: Page) -> Self {
-        let Page { comments, mut others, cut_short, has_more, .. } = rows;
+        let Page {
+            comments,
+            mut others,
+            cut_short,
+            has_more,
+            ..
+        } = rows;
         others.retain(|cd| ranks.as_of.is_none_or(|as_of| cd.created_at <= as_of));
         let ends = [comments.last().map(Comment::cd), others.last().cloned()];
-        let cut_at = ends.into_iter().flatten().max_by(|a, b| ranks.compare(a, b)).filter(|_| cut_short);
-        let mut comments: BTreeMap<Cd, Comment> = comments.into_iter().map(|comment| (comment.cd(), comment)).collect();
-        let places = ranks.comments.iter().map(|cd| (cd.clone(), comments.remove(cd))).collect();
+        let cut_at = ends
+            .into_iter()
+            .flatten()
+            .max_by(|a, b| ranks.compare(a, b))
+            .filter(|_| cut_short);
+        let mut comments: BTreeMap<Cd, Comment> = comments
+            .into_iter()
+            .map(|comment| (comment.cd(), comment))
+            .collect();
+        let places = ranks
+            .comments
+            .iter()
+            .map(|cd| (cd.clone(), comments.remove(cd)))
+            .collect();
         let is_within = |cd: &Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end).is_lt());
         let (unranked, beyond): (Vec<Cd>, Vec<Cd>) = others.into_iter().partition(is_within);
-        Self { ranks, places, unranked, is_followed: has_more || !beyond.is_empty(), cut_at }
+        Self {
+            ranks,
+            places,
+            unranked,
+            is_followed: has_more || !beyond.is_empty(),
+            cut_at,
+        }
     }
 
     /// The comments to look up, each once.
     pub(super) fn missing(&self) -> Vec<CommentId> {
         let ids = |is_shown: bool| {
-            let places = self.places.iter().filter(move |(_, comment)| comment.is_some() == is_shown);
+            let places = self
+                .places
+                .iter()
+                .filter(move |(_, comment)| comment.is_some() == is_shown);
             places.map(|(cd, _)| &cd.id)
         };
-        let late = self.unranked.iter().filter(|_| self.ranks.shows_unranked).map(|cd| &cd.id);
-        let (shown, missing): (BTreeSet<_>, BTreeSet<_>) = (ids(true).collect(), ids(false).chain(late).collect());
+        let late = self
+            .unranked
+            .iter()
+            .filter(|_| self.ranks.shows_unranked)
+            .map(|cd| &cd.id);
+        let (shown, missing): (BTreeSet<_>, BTreeSet<_>) =
+            (ids(true).collect(), ids(false).chain(late).collect());
         missing.difference(&shown).copied().cloned().collect()
     }
 
-    /// Fills places with the published comments that were found. Returns how ranks and table differ.
-    pub(super) fn fill(&mut self, query: &ListingQuery, found: impl Iterator<Item = Comment>) -> Vec<Difference> {
-        let ListingQuery { product, filter, .. } = query;
+    /// Fills places with the published comments that were found. Returns how ranks and table
+    /// differ.
+    pub(super) fn fill(
+        &mut self,
+        query: &ListingQuery,
+        found: impl Iterator<Item = Comment>,
+    ) -> Vec<Difference> {
+        let ListingQuery {
+            product, filter, ..
+        } = query;
         let found = found.filter(|comment| filter.matches(&comment.placement()));
-        let mut found: BTreeMap<Cd, Comment> = found.map(|comment| (comment.cd(), comment)).collect();
+        let mut found: BTreeMap<Cd, Comment> =
+            found.map(|comment| (comment.cd(), comment)).collect();
         let mut differences = Vec::new();
-        for (cd, comment) in self.places.iter_mut().filter(|(_, comment)| comment.is_none()) {
+        for (cd, comment) in self
+            .places
+            .iter_mut()
+            .filter(|(_, comment)| comment.is_none())
+        {
             *comment = found.remove(cd);
             let (sign, looked_for, since) = match comment {
-                None => (DriftSign::RankWithoutComment, filter.placement_in(product), None),
+                None => (
+                    DriftSign::RankWithoutComment,
+                    filter.placement_in(product),
+                    None,
+                ),
                 // Its row may be where the table was not read any more.
                 Some(_) if self.cut_at.is_some() => continue,
-                Some(found) => (DriftSign::MissingDuplicate, found.placement(), Some(found.revision.instant())),
+                Some(found) => (
+                    DriftSign::MissingDuplicate,
+                    found.placement(),
+                    Some(found.revision.instant()),
+                ),
             };
-            differences.push(Difference { sign, comment: cd.id.clone(), looked_for, since });
+            differences.push(Difference {
+                sign,
+                comment: cd.id.clone(),
+                looked_for,
+                since,
+            });
         }
         if self.ranks.shows_unranked {
             let late = self.unranked.iter().filter_map(|cd| found.remove_entry(cd));
-            self.places.extend(late.map(|(cd, comment)| (cd, Some(comment))));
+            self.places
+                .extend(late.map(|(cd, comment)| (cd, Some(comment))));
         }
         differences
     }
@@ -138,23 +207,43 @@ impl<'page> Join<'page> {
     /// # Errors
     /// [`ApiError::NotYetListed`] when comments belong to the page, and none of them can be shown.
     pub(super) fn finish(self) -> Result<Joined, ApiError> {
-        let Self { ranks, mut places, is_followed, cut_at, .. } = self;
+        let Self {
+            ranks,
+            mut places,
+            is_followed,
+            cut_at,
+            ..
+        } = self;
         places.sort_by(|(a, _), (b, _)| ranks.compare(a, b));
         let mut is_cut = places.len() > ranks.max;
         places.truncate(ranks.max);
         let has_empty_places = places.iter().any(|(_, comment)| comment.is_none());
-        let [first, mut last] = [places.first(), places.last()].map(|place| place.map(|(cd, _)| cd.clone()));
+        let [first, mut last] =
+            [places.first(), places.last()].map(|place| place.map(|(cd, _)| cd.clone()));
         // Comments without a rank may follow there. They are rather shown again than passed over.
-        let is_within = |cut: &Cd| last.as_ref().is_none_or(|last| ranks.compare(cut, last).is_le());
+        let is_within = |cut: &Cd| {
+            last.as_ref()
+                .is_none_or(|last| ranks.compare(cut, last).is_le())
+        };
         if let Some(cut) = cut_at.filter(|cut| ranks.shows_unranked && is_within(cut)) {
             (is_cut, last) = (true, Some(cut));
         }
-        let comments: Vec<Comment> = places.into_iter().filter_map(|(_, comment)| comment).collect();
+        let comments: Vec<Comment> = places
+            .into_iter()
+            .filter_map(|(_, comment)| comment)
+            .collect();
         let may_lack_unranked = ranks.shows_unranked && is_followed;
         if comments.is_empty() && (has_empty_places || is_cut || may_lack_unranked) {
             return Err(ApiError::NotYetListed);
         }
-        Ok(Joined { comments, first, last, is_cut, is_followed, has_empty_places })
+        Ok(Joined {
+            comments,
+            first,
+            last,
+            is_cut,
+            is_followed,
+            has_empty_places,
+        })
     }
 }
 
@@ -167,30 +256,58 @@ mod tests {
         *,
     };
 
-    /// The places in a text: `9` is the comment c9 of millisecond 9, and `9@5` that of millisecond 5.
+    /// The places in a text: `9` is the comment c9 of millisecond 9, and `9@5` that of millisecond
+    /// 5.
     fn cds(text: &str) -> Vec<Cd> {
         let of = |text: &str| {
             let (id, at) = text.split_once('@').unwrap_or((text, text));
-            Cd { created_at: comment(at.parse().unwrap()).created_at, ..comment(id.parse().unwrap()).cd() }
+            Cd {
+                created_at: comment(at.parse().unwrap()).created_at,
+                ..comment(id.parse().unwrap()).cd()
+            }
         };
         text.split_whitespace().map(of).collect()
     }
 
     fn stored(cd: &Cd) -> Comment {
-        Comment { id: cd.id.clone(), created_at: cd.created_at, ..comment(1) }
+        Comment {
+            id: cd.id.clone(),
+            created_at: cd.created_at,
+            ..comment(1)
+        }
     }
 
-    /// What a page of at most four comments, newest first, shows, and how ranks and table differ. Behind a stroke, the
-    /// ranks name the first place after the page.
-    fn joined(shows_unranked: bool, ranks: &str, rows: &str, cut_short: bool, found: &str) -> String {
+    /// What a page of at most four comments, newest first, shows, and how ranks and table differ.
+    /// Behind a stroke, the ranks name the first place after the page.
+    fn joined(
+        shows_unranked: bool,
+        ranks: &str,
+        rows: &str,
+        cut_short: bool,
+        found: &str,
+    ) -> String {
         let (ranks, end) = ranks.split_once('|').unwrap_or((ranks, ""));
         let (ranks, end) = (cds(ranks), cds(end).pop());
-        let (with_rank, others): (Vec<Cd>, Vec<Cd>) = cds(rows).into_iter().partition(|cd| ranks.contains(cd));
+        let (with_rank, others): (Vec<Cd>, Vec<Cd>) =
+            cds(rows).into_iter().partition(|cd| ranks.contains(cd));
         let comments = with_rank.iter().map(stored).collect();
-        let rows = Page { comments, others, cut_short, has_more: cut_short, ..Page::default() };
+        let rows = Page {
+            comments,
+            others,
+            cut_short,
+            has_more: cut_short,
+            ..Page::default()
+        };
         let query = query(Order::Newest, 4);
         let of_page = Ranks::of_page(query.order, query.page_size, &ranks);
-        let mut join = Join::new(Ranks { end: end.as_ref(), shows_unranked, ..of_page }, rows);
+        let mut join = Join::new(
+            Ranks {
+                end: end.as_ref(),
+                shows_unranked,
+                ..of_page
+            },
+            rows,
+        );
         let missing = join.missing();
         assert!(missing.is_sorted_by(|a, b| a < b), "{missing:?}");
         // As from the table: what is not asked for is not found.
@@ -199,7 +316,9 @@ mod tests {
         let mut words: Vec<String> = differences
             .map(|Difference { sign, comment, .. }| match sign {
                 DriftSign::MissingDuplicate => format!("duplicate {comment}"),
-                DriftSign::RankWithoutComment | DriftSign::RowWithoutRank => format!("rank {comment}"),
+                DriftSign::RankWithoutComment | DriftSign::RowWithoutRank => {
+                    format!("rank {comment}")
+                }
             })
             .collect();
         words.extend((!join.unranked.is_empty()).then(|| format!("{} rows", join.unranked.len())));
@@ -207,62 +326,202 @@ mod tests {
             Ok(joined) => joined,
             Err(error) => return format!("{error:?}: {}", words.join(", ")),
         };
-        assert_eq!(joined.has_empty_places, words.iter().any(|word| word.starts_with("rank")));
-        words.extend(joined.is_cut.then(|| format!("cut at {}", joined.last.unwrap().id)));
+        assert_eq!(
+            joined.has_empty_places,
+            words.iter().any(|word| word.starts_with("rank"))
+        );
+        words.extend(
+            joined
+                .is_cut
+                .then(|| format!("cut at {}", joined.last.unwrap().id)),
+        );
         words.extend(joined.is_followed.then(|| "followed".to_owned()));
-        let shown: Vec<&str> = joined.comments.iter().map(|comment| comment.id.as_str()).collect();
+        let shown: Vec<&str> = joined
+            .comments
+            .iter()
+            .map(|comment| comment.id.as_str())
+            .collect();
         format!("{}: {}", shown.join(" "), words.join(", "))
     }
 
     #[test]
     fn the_ranks_decide_and_the_table_fills_in() {
         for (what, ranks, rows, found, expected) in [
-            ("both agree", "9 8 7 6|5", "9 8 7 6 5", "", "c9 c8 c7 c6: followed"),
-            ("a row is missing", "9 8 7 6|5", "9 7 6 5", "8", "c9 c8 c7 c6: duplicate c8, followed"),
-            ("no row is there", "9 8", "", "8 9", "c9 c8: duplicate c9, duplicate c8"),
-            ("a rank too many", "9 8 7 6", "9 7 6", "", "c9 c7 c6: rank c8"),
-            ("only ranks too many", "9 8", "", "", "NotYetListed: rank c9, rank c8"),
-            ("a row too many", "9 7 6|5", "9 8 7 6 5", "8", "c9 c7 c6: 1 rows, followed"),
-            ("a rank with a wrong time", "9 8@7 6|5", "9 8 6 5", "8", "c9 c6: rank c8, 1 rows, followed"),
-            ("a row with a wrong time", "9 8 6|5", "9 8@7 6 5", "8", "c9 c8 c6: duplicate c8, 1 rows, followed"),
-            ("an id twice at one time", "9 8 8 6|5", "9 8 6 5", "8", "c9 c8 c6: rank c8, followed"),
-            ("an id twice at two times", "9 8 8@7 6|5", "9 8 6 5", "8", "c9 c8 c6: rank c8, followed"),
-            ("an id twice without a row", "9 8 8@7", "9", "8@7", "c9 c8: rank c8, duplicate c8"),
+            (
+                "both agree",
+                "9 8 7 6|5",
+                "9 8 7 6 5",
+                "",
+                "c9 c8 c7 c6: followed",
+            ),
+            (
+                "a row is missing",
+                "9 8 7 6|5",
+                "9 7 6 5",
+                "8",
+                "c9 c8 c7 c6: duplicate c8, followed",
+            ),
+            (
+                "no row is there",
+                "9 8",
+                "",
+                "8 9",
+                "c9 c8: duplicate c9, duplicate c8",
+            ),
+            (
+                "a rank too many",
+                "9 8 7 6",
+                "9 7 6",
+                "",
+                "c9 c7 c6: rank c8",
+            ),
+            (
+                "only ranks too many",
+                "9 8",
+                "",
+                "",
+                "NotYetListed: rank c9, rank c8",
+            ),
+            (
+                "a row too many",
+                "9 7 6|5",
+                "9 8 7 6 5",
+                "8",
+                "c9 c7 c6: 1 rows, followed",
+            ),
+            (
+                "a rank with a wrong time",
+                "9 8@7 6|5",
+                "9 8 6 5",
+                "8",
+                "c9 c6: rank c8, 1 rows, followed",
+            ),
+            (
+                "a row with a wrong time",
+                "9 8 6|5",
+                "9 8@7 6 5",
+                "8",
+                "c9 c8 c6: duplicate c8, 1 rows, followed",
+            ),
+            (
+                "an id twice at one time",
+                "9 8 8 6|5",
+                "9 8 6 5",
+                "8",
+                "c9 c8 c6: rank c8, followed",
+            ),
+            (
+                "an id twice at two times",
+                "9 8 8@7 6|5",
+                "9 8 6 5",
+                "8",
+                "c9 c8 c6: rank c8, followed",
+            ),
+            (
+                "an id twice without a row",
+                "9 8 8@7",
+                "9",
+                "8@7",
+                "c9 c8: rank c8, duplicate c8",
+            ),
         ] {
             assert_eq!(joined(false, ranks, rows, false, found), expected, "{what}");
         }
         let cut = joined(false, "9 8 7 6|5", "9 8", true, "7");
-        assert_eq!(cut, "c9 c8 c7: rank c6, followed", "rows that were not read are not missing");
+        assert_eq!(
+            cut, "c9 c8 c7: rank c6, followed",
+            "rows that were not read are not missing"
+        );
         assert_eq!(joined(false, "9 8", "9 8", true, ""), "c9 c8: followed");
     }
 
     #[test]
     fn a_page_of_the_newest_comments_shows_what_has_no_rank_yet() {
         for (what, ranks, rows, found, expected) in [
-            ("late ranks", "7 6|5", "9 8 7 6 5", "9 8", "c9 c8 c7 c6: 2 rows, followed"),
-            ("late rows", "9 8 7 6|5", "7 6 5", "9 8", "c9 c8 c7 c6: duplicate c9, duplicate c8, followed"),
-            ("both", "9 7|5", "8 7 5", "9 8", "c9 c8 c7: duplicate c9, 1 rows, followed"),
-            ("a late rank between others", "9 7 6|5", "9 8 7 6 5", "8", "c9 c8 c7 c6: 1 rows, followed"),
-            ("a row of a deleted comment", "7 6|5", "9 8 7 6 5", "8", "c8 c7 c6: 2 rows, followed"),
-            ("no archive", "7 6", "9 8 7 6 5", "9 8 5", "c9 c8 c7 c6: 3 rows, cut at c6"),
-            ("a page of late ranks", "3", "9 8 7 6 5", "9 8 7 6 3", "c9 c8 c7 c6: duplicate c3, 5 rows, cut at c6"),
+            (
+                "late ranks",
+                "7 6|5",
+                "9 8 7 6 5",
+                "9 8",
+                "c9 c8 c7 c6: 2 rows, followed",
+            ),
+            (
+                "late rows",
+                "9 8 7 6|5",
+                "7 6 5",
+                "9 8",
+                "c9 c8 c7 c6: duplicate c9, duplicate c8, followed",
+            ),
+            (
+                "both",
+                "9 7|5",
+                "8 7 5",
+                "9 8",
+                "c9 c8 c7: duplicate c9, 1 rows, followed",
+            ),
+            (
+                "a late rank between others",
+                "9 7 6|5",
+                "9 8 7 6 5",
+                "8",
+                "c9 c8 c7 c6: 1 rows, followed",
+            ),
+            (
+                "a row of a deleted comment",
+                "7 6|5",
+                "9 8 7 6 5",
+                "8",
+                "c8 c7 c6: 2 rows, followed",
+            ),
+            (
+                "no archive",
+                "7 6",
+                "9 8 7 6 5",
+                "9 8 5",
+                "c9 c8 c7 c6: 3 rows, cut at c6",
+            ),
+            (
+                "a page of late ranks",
+                "3",
+                "9 8 7 6 5",
+                "9 8 7 6 3",
+                "c9 c8 c7 c6: duplicate c3, 5 rows, cut at c6",
+            ),
             ("nothing exists", "", "9 8", "", ": 2 rows"),
-            ("rows of deleted comments", "3 2", "9 8 7 6 5 3 2", "", "c3 c2: 5 rows"),
+            (
+                "rows of deleted comments",
+                "3 2",
+                "9 8 7 6 5 3 2",
+                "",
+                "c3 c2: 5 rows",
+            ),
         ] {
             assert_eq!(joined(true, ranks, rows, false, found), expected, "{what}");
         }
         // What was not read is rather shown twice than passed over.
         let cut = joined(true, "3 2", "9 8 7 6 5", true, "3 2");
         assert_eq!(cut, "c3 c2: 5 rows, cut at c5, followed");
-        assert_eq!(joined(true, "", "9 8 7 6 5", true, ""), "NotYetListed: 5 rows");
+        assert_eq!(
+            joined(true, "", "9 8 7 6 5", true, ""),
+            "NotYetListed: 5 rows"
+        );
     }
 
     #[test]
     fn a_comment_that_the_filter_does_not_match_fills_no_place() {
         let (ranks, any) = (cds("9 8"), query(Order::Newest, 4));
-        let mut join = Join::new(Ranks::of_page(any.order, any.page_size, &ranks), Page::default());
-        let of_rating_5 = ListingQuery { filter: Filter::new(None, RatingSet::parse("5").ok()), ..any };
-        let other = Comment { rating: Rating::new(4).unwrap(), ..comment(9) };
+        let mut join = Join::new(
+            Ranks::of_page(any.order, any.page_size, &ranks),
+            Page::default(),
+        );
+        let of_rating_5 = ListingQuery {
+            filter: Filter::new(None, RatingSet::parse("5").ok()),
+            ..any
+        };
+        let other = Comment {
+            rating: Rating::new(4).unwrap(),
+            ..comment(9)
+        };
         join.fill(&of_rating_5, [other, comment(8)].into_iter());
         assert_eq!(join.finish().unwrap().comments, [comment(8)]);
     }

@@ -1,19 +1,29 @@
-//! Pages made of ranks and of the table's answers, over comments made at the milliseconds 1 to `last`.
+//! Pages made of ranks and of the table's answers, over comments made at the milliseconds 1 to
+//! `last`.
 
 use super::*;
 use crate::read::cursor::Direction;
 use model::{
-    CommentText, Filter, Language, Malformed, PageSize, ProductId, Rating, Revision, SiteData, StablePages, Status,
+    CommentText, Filter, Language, Malformed, PageSize, ProductId, Rating, Revision, SiteData,
+    StablePages, Status,
 };
 use table::{MalformedItem, Page};
 
 fn whole(comments: Vec<Comment>) -> Page {
-    Page { comments, ..Page::default() }
+    Page {
+        comments,
+        ..Page::default()
+    }
 }
 
 pub(super) fn query(order: Order, size: u64) -> ListingQuery {
     let product = ProductId::parse("p").unwrap();
-    ListingQuery { product, filter: Filter::ANY, order, page_size: PageSize::new(size).unwrap() }
+    ListingQuery {
+        product,
+        filter: Filter::ANY,
+        order,
+        page_size: PageSize::new(size).unwrap(),
+    }
 }
 
 fn at(ms: i64) -> Timestamp {
@@ -45,21 +55,31 @@ fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
         (Some(start), Order::Newest) => cd < start,
         (Some(start), Order::Oldest) => cd > start,
     };
-    all.into_iter().filter(|comment| follows(&comment.cd())).take(usize::from(plan.limit)).collect()
+    all.into_iter()
+        .filter(|comment| follows(&comment.cd()))
+        .take(usize::from(plan.limit))
+        .collect()
 }
 
-/// The answer of a page index that has the comments up to `ranked`, of which those up to `settled` are settled.
+/// The answer of a page index that has the comments up to `ranked`, of which those up to `settled`
+/// are settled.
 fn ranked(request: &PageRequest<'_>, ranked: i64, settled: i64) -> Ranked {
     let asked = request.ranked_query(at(settled));
     let up_to = |ms: Option<Timestamp>| ms.map_or(ranked, |ms| ms.epoch_ms().min(ranked));
     let count = |last: i64| u64::try_from(last).unwrap();
-    let mut all: Vec<Cd> = (1..=up_to(asked.as_of)).map(|ms| comment(ms).cd()).collect();
+    let mut all: Vec<Cd> = (1..=up_to(asked.as_of))
+        .map(|ms| comment(ms).cd())
+        .collect();
     if asked.order == Order::Newest {
         all.reverse();
     }
     let skip = usize::try_from(asked.skip).unwrap_or(usize::MAX);
     Ranked {
-        comments: all.into_iter().skip(skip).take(asked.count.into()).collect(),
+        comments: all
+            .into_iter()
+            .skip(skip)
+            .take(asked.count.into())
+            .collect(),
         total: count(up_to(asked.as_of)),
         settled: count(up_to(asked.settled_at)),
         all: count(ranked),
@@ -69,16 +89,35 @@ fn ranked(request: &PageRequest<'_>, ranked: i64, settled: i64) -> Ranked {
 }
 
 /// A page where the page index has the comments up to `index`, and the table those up to `last`.
-fn read(request: &PageRequest<'_>, index: i64, settled: i64, last: i64) -> Result<Option<ListingPage>, ApiError> {
+fn read(
+    request: &PageRequest<'_>,
+    index: i64,
+    settled: i64,
+    last: i64,
+) -> Result<Option<ListingPage>, ApiError> {
     let ranked = ranked(request, index, settled);
-    let Some(ranks) = request.plan(&ranked)? else { return Ok(None) };
+    let Some(ranks) = request.plan(&ranked)? else {
+        return Ok(None);
+    };
     let rows = answer(&ranks.page_query(request.query), last);
-    let (comments, others): (Vec<Comment>, Vec<Comment>) =
-        rows.into_iter().partition(|comment| ranks.comments.contains(&comment.cd()));
+    let (comments, others): (Vec<Comment>, Vec<Comment>) = rows
+        .into_iter()
+        .partition(|comment| ranks.comments.contains(&comment.cd()));
     let others = others.iter().map(Comment::cd).collect();
-    let mut join = Join::new(ranks, Page { others, ..whole(comments) });
+    let mut join = Join::new(
+        ranks,
+        Page {
+            others,
+            ..whole(comments)
+        },
+    );
     let missing = join.missing();
-    join.fill(request.query, (1..=last).map(comment).filter(|comment| missing.contains(&comment.id)));
+    join.fill(
+        request.query,
+        (1..=last)
+            .map(comment)
+            .filter(|comment| missing.contains(&comment.id)),
+    );
     Ok(Some(request.cut(&ranked, join.finish()?)))
 }
 
@@ -90,7 +129,10 @@ fn page(
     index: Option<i64>,
     last: i64,
 ) -> Result<ListingPage, ApiError> {
-    let page = PageRequest { query, at: PageAt::Number(PageNumber::new(number).unwrap(), as_of.map(at)) };
+    let page = PageRequest {
+        query,
+        at: PageAt::Number(PageNumber::new(number).unwrap(), as_of.map(at)),
+    };
     match index {
         Some(index) => Ok(read(&page, index, 0, last)?.unwrap()),
         None => page.cut_rows(whole(answer(&page.table_query(), last))),
@@ -98,39 +140,83 @@ fn page(
 }
 
 fn front(query: &ListingQuery, index: i64, settled: i64, last: i64) -> ListingPage {
-    read(&PageRequest { query, at: PageAt::Front }, index, settled, last).unwrap().unwrap()
+    read(
+        &PageRequest {
+            query,
+            at: PageAt::Front,
+        },
+        index,
+        settled,
+        last,
+    )
+    .unwrap()
+    .unwrap()
 }
 
-fn archive(query: &ListingQuery, number: u64, index: i64, settled: i64) -> Result<Option<ListingPage>, ApiError> {
+fn archive(
+    query: &ListingQuery,
+    number: u64,
+    index: i64,
+    settled: i64,
+) -> Result<Option<ListingPage>, ApiError> {
     let at = PageAt::Archive(PageNumber::new(number).unwrap());
     read(&PageRequest { query, at }, index, settled, index)
 }
 
 fn times(listing: &ListingPage) -> Vec<i64> {
-    listing.comments.iter().map(|comment| comment.created_at.epoch_ms()).collect()
+    listing
+        .comments
+        .iter()
+        .map(|comment| comment.created_at.epoch_ms())
+        .collect()
 }
 
 fn after(query: &ListingQuery, ms: i64) -> PageRequest<'_> {
-    let cursor = Cursor { direction: Direction::Forward, at: comment(ms).cd() };
-    PageRequest { query, at: PageAt::Cursor(cursor) }
+    let cursor = Cursor {
+        direction: Direction::Forward,
+        at: comment(ms).cd(),
+    };
+    PageRequest {
+        query,
+        at: PageAt::Cursor(cursor),
+    }
 }
 
 fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
     let cd = ms.map(|ms| comment(ms).cd());
-    MalformedItem { place, cd, problem: Malformed::new("item", "broken") }
+    MalformedItem {
+        place,
+        cd,
+        problem: Malformed::new("item", "broken"),
+    }
 }
 
 #[test]
 fn only_a_ready_index_gives_an_empty_page() {
     let query = query(Order::Newest, 20);
-    assert!(matches!(page(&query, 1, None, None, 0), Err(ApiError::IndexUnavailable)));
+    assert!(matches!(
+        page(&query, 1, None, None, 0),
+        Err(ApiError::IndexUnavailable)
+    ));
     let empty = page(&query, 1, None, Some(0), 0).unwrap();
     assert_eq!((empty.total, empty.next, empty.prev), (Some(0), None, None));
-    assert!(matches!(page(&query, 4, None, Some(50), 50), Err(ApiError::PastTheEnd { page: 4, total_pages: 3 })));
-    assert!(matches!(page(&query, 2, None, Some(0), 0), Err(ApiError::PastTheEnd { .. })));
+    assert!(matches!(
+        page(&query, 4, None, Some(50), 50),
+        Err(ApiError::PastTheEnd {
+            page: 4,
+            total_pages: 3
+        })
+    ));
+    assert!(matches!(
+        page(&query, 2, None, Some(0), 0),
+        Err(ApiError::PastTheEnd { .. })
+    ));
     // The ranks promise a page that the table does not have.
     for number in [1, 2] {
-        assert!(matches!(page(&query, number, None, Some(25), 0), Err(ApiError::NotYetListed)));
+        assert!(matches!(
+            page(&query, number, None, Some(25), 0),
+            Err(ApiError::NotYetListed)
+        ));
     }
 }
 
@@ -145,63 +231,123 @@ fn comments_dated_after_as_of_do_not_shift_pages() {
     assert_eq!(times(&page(&newest, 2, Some(3), Some(9), 9).unwrap()), [1]);
     let last = page(&oldest, 2, Some(3), Some(9), 9).unwrap();
     assert_eq!((times(&last), last.next), (vec![3], None));
-    assert_eq!(times(&page(&newest, 1, Some(Timestamp::MAX.epoch_ms()), None, 2).unwrap()), [2, 1]);
+    assert_eq!(
+        times(&page(&newest, 1, Some(Timestamp::MAX.epoch_ms()), None, 2).unwrap()),
+        [2, 1]
+    );
 }
 
 #[test]
 fn shown_comments_count_and_cursors_lead_on_although_the_index_is_behind() {
     let query = query(Order::Oldest, 4);
     let first = page(&query, 1, None, Some(2), 9).unwrap();
-    assert_eq!((first.total, first.as_of, times(&first)), (Some(4), Some(at(4)), vec![1, 2, 3, 4]));
+    assert_eq!(
+        (first.total, first.as_of, times(&first)),
+        (Some(4), Some(at(4)), vec![1, 2, 3, 4])
+    );
     assert!(first.next.is_some() && page(&query, 2, None, Some(8), 13).unwrap().next.is_some());
-    assert_eq!(page(&query, 2, None, Some(8), 8).unwrap().next, None, "the table ends there too");
+    assert_eq!(
+        page(&query, 2, None, Some(8), 8).unwrap().next,
+        None,
+        "the table ends there too"
+    );
     let gaps = page(&query, 2, None, Some(8), 7).unwrap();
-    assert_eq!((gaps.total, gaps.has_empty_places, times(&gaps)), (Some(8), true, vec![5, 6, 7]));
+    assert_eq!(
+        (gaps.total, gaps.has_empty_places, times(&gaps)),
+        (Some(8), true, vec![5, 6, 7])
+    );
 }
 
 #[test]
 fn a_malformed_item_keeps_its_place_and_hides_nothing() {
     let query = query(Order::Newest, 3);
     let cut = |comments: &[i64], malformed: Vec<MalformedItem>| {
-        let rows = Page { malformed, ..whole(comments.iter().copied().map(comment).collect()) };
+        let rows = Page {
+            malformed,
+            ..whole(comments.iter().copied().map(comment).collect())
+        };
         let listing = after(&query, 9).cut_rows(rows).unwrap();
         (times(&listing), listing.next.unwrap().at)
     };
     // The query returns comments 8 to 5; comment 5 only says that more follow.
-    assert_eq!(cut(&[8, 6, 5], vec![malformed(1, Some(7))]), (vec![8, 6], comment(6).cd()));
-    assert_eq!(cut(&[8, 7, 6], vec![malformed(3, None)]), (vec![8, 7, 6], comment(6).cd()));
+    assert_eq!(
+        cut(&[8, 6, 5], vec![malformed(1, Some(7))]),
+        (vec![8, 6], comment(6).cd())
+    );
+    assert_eq!(
+        cut(&[8, 7, 6], vec![malformed(3, None)]),
+        (vec![8, 7, 6], comment(6).cd())
+    );
     // Only malformed items: the page is empty, and leads on.
-    let all = vec![malformed(0, Some(8)), malformed(1, Some(7)), malformed(2, Some(6)), malformed(3, Some(5))];
+    let all = vec![
+        malformed(0, Some(8)),
+        malformed(1, Some(7)),
+        malformed(2, Some(6)),
+        malformed(3, Some(5)),
+    ];
     assert_eq!(cut(&[], all), (vec![], comment(6).cd()));
 }
 
 #[test]
 fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
     let query = query(Order::Newest, 5);
-    let rows = || Page { cut_short: true, ..whole(vec![comment(9), comment(8)]) };
-    for page in [after(&query, 10), PageRequest { query: &query, at: PageAt::Front }] {
+    let rows = || Page {
+        cut_short: true,
+        ..whole(vec![comment(9), comment(8)])
+    };
+    for page in [
+        after(&query, 10),
+        PageRequest {
+            query: &query,
+            at: PageAt::Front,
+        },
+    ] {
         assert!(page.cut_rows(rows()).unwrap().next.is_some());
     }
     // Nothing that could be read has a place to lead on from.
-    let unplaced = Page { cut_short: true, malformed: vec![malformed(0, None)], ..Page::default() };
+    let unplaced = Page {
+        cut_short: true,
+        malformed: vec![malformed(0, None)],
+        ..Page::default()
+    };
     let refused = after(&query, 10).cut_rows(unplaced);
-    assert!(matches!(refused, Err(ApiError::NotYetListed)), "{refused:?}");
+    assert!(
+        matches!(refused, Err(ApiError::NotYetListed)),
+        "{refused:?}"
+    );
 }
 
 #[test]
 fn archive_pages_are_made_of_settled_comments_and_the_front_page_of_the_others() {
     let query = query(Order::Newest, 4);
-    for (settled, all) in (0..=23_u64).flat_map(|settled| (settled..=35).map(move |all| (settled, all))) {
+    for (settled, all) in
+        (0..=23_u64).flat_map(|settled| (settled..=35).map(move |all| (settled, all)))
+    {
         let [settled_ms, all_ms] = [settled, all].map(|count| i64::try_from(count).unwrap());
         let newest = front(&query, all_ms, settled_ms, all_ms);
         let archived = StablePages::new(settled, query.page_size).archived();
-        assert_eq!((newest.total, newest.continues_by_cursor), (Some(all), all - 4 * archived > 7));
+        assert_eq!(
+            (newest.total, newest.continues_by_cursor),
+            (Some(all), all - 4 * archived > 7)
+        );
         let mut shown = times(&newest);
         for number in (1..=archived).rev().filter(|_| !newest.continues_by_cursor) {
-            shown.extend(times(&archive(&query, number, all_ms, settled_ms).unwrap().unwrap()));
+            shown.extend(times(
+                &archive(&query, number, all_ms, settled_ms)
+                    .unwrap()
+                    .unwrap(),
+            ));
         }
-        let last = if newest.continues_by_cursor { all_ms - 6 } else { 1 };
-        assert_eq!(shown, (last..=all_ms).rev().collect::<Vec<_>>(), "{settled} of {all}");
+        let last = if newest.continues_by_cursor {
+            all_ms - 6
+        } else {
+            1
+        };
+        assert_eq!(
+            shown,
+            (last..=all_ms).rev().collect::<Vec<_>>(),
+            "{settled} of {all}"
+        );
     }
 }
 
@@ -213,6 +359,13 @@ fn a_number_that_is_ahead_leads_to_the_front_page_and_others_past_the_end() {
     assert_eq!(archive(&query, 3, 40, 15).unwrap(), None);
     let text = |index, settled| archive(&query, 9, index, settled).unwrap_err().to_string();
     let newest = text(20, 12);
-    assert!(newest.contains("the newest numbered page is 2; newer comments are on the page without"), "{newest}");
-    assert!(text(20, 3).contains("no page has a number"), "{}", text(20, 3));
+    assert!(
+        newest.contains("the newest numbered page is 2; newer comments are on the page without"),
+        "{newest}"
+    );
+    assert!(
+        text(20, 3).contains("no page has a number"),
+        "{}",
+        text(20, 3)
+    );
 }

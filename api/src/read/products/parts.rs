@@ -1,9 +1,9 @@
-//! The products of an index partition, and the distribution of their pages over the files of the sitemap: listing by
-//! listing, page by page, as many as a file may hold. A product has its unfiltered listing, and one for each language
-//! whose pages search engines may index.
+//! The products of an index partition, and the distribution of their pages over the files of the
+//! sitemap: listing by listing, page by page, as many as a file may hold. A product has its
+//! unfiltered listing, and one for each language whose pages search engines may index.
 //!
-//! **Invariant:** every page of every listing is in exactly one part, and each part respects the limits
-//! (`every_page_is_in_one_part_within_the_limits`).
+//! **Invariant:** every page of every listing is in exactly one part, and each part respects the
+//! limits (`every_page_is_in_one_part_within_the_limits`).
 
 use std::{
     ops::RangeInclusive,
@@ -21,8 +21,9 @@ use crate::{
 /// Maximum number of URLs in a file (sitemaps.org).
 const URLS_MAX: u64 = 50_000;
 
-/// Maximum length of a file in bytes. The protocol allows 50 MB, but each request builds a file in memory. So the limit
-/// equals that of a page of comments. With URLs of usual length, a file then holds fewer than [`URLS_MAX`].
+/// Maximum length of a file in bytes. The protocol allows 50 MB, but each request builds a file in
+/// memory. So the limit equals that of a page of comments. With URLs of usual length, a file then
+/// holds fewer than [`URLS_MAX`].
 const BYTES_MAX: u64 = 1_000_000;
 
 /// Text before each URL, between it and its date, and after the date.
@@ -45,25 +46,40 @@ pub(crate) struct Product {
     pub(crate) last_commented_at: Timestamp,
     /// Number of settled comments: those that archive pages are made of.
     settled: u64,
-    /// The filters of the languages whose pages search engines may index, each with the least number of settled comments that
-    /// it has. So no page is listed that is not an archive page yet.
+    /// The filters of the languages whose pages search engines may index, each with the least
+    /// number of settled comments that it has. So no page is listed that is not an archive page
+    /// yet.
     indexed: Box<[(Filter, u64)]>,
 }
 
 impl Product {
     /// `None` without comments.
     pub(super) fn new(site: &Site, id: &ProductId, stats: Stats, settled: u64) -> Option<Self> {
-        let Stats { by_rating, last_commented_at, by_language, .. } = stats;
+        let Stats {
+            by_rating,
+            last_commented_at,
+            by_language,
+            ..
+        } = stats;
         let unsettled = by_rating.total().saturating_sub(settled);
         let indexed = by_language.into_iter().filter_map(|(language, total)| {
-            let totals = Totals { filter: total, product: by_rating.total() };
+            let totals = Totals {
+                filter: total,
+                product: by_rating.total(),
+            };
             let of_language = Filter::new(Some(language), None);
             let is_own = site.indexing(&of_language, Order::Newest, Some(totals)) == Indexing::Own;
             // The comments that are not settled may all be of this language.
             is_own.then_some((of_language, total.saturating_sub(unsettled)))
         });
         let (indexed, last_commented_at) = (indexed.collect(), last_commented_at?);
-        Some(Self { id: id.clone(), by_rating, last_commented_at, settled, indexed })
+        Some(Self {
+            id: id.clone(),
+            by_rating,
+            last_commented_at,
+            settled,
+            indexed,
+        })
     }
 
     /// How many listings of the product have pages in the sitemap.
@@ -91,13 +107,26 @@ impl<'walk> Listing<'walk> {
 
     /// The `page`-th page, counted from 1 for the oldest. The front page is the last one.
     fn listed_page(&self, page: u64) -> ListedPage<'walk> {
-        let newest = RankedQuery { count: 1, ..RankedQuery::new(self.product, self.filter) };
+        let newest = RankedQuery {
+            count: 1,
+            ..RankedQuery::new(self.product, self.filter)
+        };
         if page == self.pages() {
-            return ListedPage { path: self.page(None), newest };
+            return ListedPage {
+                path: self.page(None),
+                newest,
+            };
         }
         let skip = page * u64::from(PageSize::default().get()) - 1;
-        let newest = RankedQuery { order: Order::Oldest, skip, ..newest };
-        ListedPage { path: self.page(PageNumber::new(page).ok()), newest }
+        let newest = RankedQuery {
+            order: Order::Oldest,
+            skip,
+            ..newest
+        };
+        ListedPage {
+            path: self.page(PageNumber::new(page).ok()),
+            newest,
+        }
     }
 }
 
@@ -109,8 +138,8 @@ pub(crate) struct ListedPage<'walk> {
     pub(super) newest: RankedQuery<'walk>,
 }
 
-/// The creation times of the newest comments on the pages of a part, in the order of the pages. `None` where a page had
-/// no comment.
+/// The creation times of the newest comments on the pages of a part, in the order of the pages.
+/// `None` where a page had no comment.
 pub(crate) type Dates = Vec<Option<Timestamp>>;
 
 #[derive(Debug)]
@@ -133,7 +162,8 @@ impl PartitionSitemap {
             let last = listing.pages();
             // No URL is longer than that of the greatest number.
             let path = listing.page(PageNumber::new(last).ok()).len();
-            let around = BEFORE_URL.len() + BEFORE_DATE.len() + DATE_BYTES + AFTER_DATE.len() + "\n".len();
+            let around =
+                BEFORE_URL.len() + BEFORE_DATE.len() + DATE_BYTES + AFTER_DATE.len() + "\n".len();
             let url_bytes = u64::try_from(site_bytes + path + around).unwrap_or(u64::MAX);
             let mut next = 1;
             while next <= last {
@@ -152,7 +182,11 @@ impl PartitionSitemap {
             }
         }
         let dates = parts.iter().map(|_| OnceLock::new()).collect();
-        Self { products, parts, dates }
+        Self {
+            products,
+            parts,
+            dates,
+        }
     }
 
     pub(super) fn products(&self) -> &[Product] {
@@ -173,19 +207,35 @@ impl PartitionSitemap {
         if self.products == before.products {
             self.dates = Arc::clone(&before.dates);
         }
-        self.dates.iter().filter_map(OnceLock::get).map(|dates| dates.len()).sum()
+        self.dates
+            .iter()
+            .filter_map(OnceLock::get)
+            .map(|dates| dates.len())
+            .sum()
     }
 
     /// The listings of a part, counted from 0, each with its pages in that part.
     fn part(&self, number: usize) -> Option<Vec<(Listing<'_>, RangeInclusive<u64>)>> {
         let (from, first_page) = *self.parts.get(number)?;
-        let (to, end_page) = self.parts.get(number + 1).copied().unwrap_or((usize::MAX, 1));
-        // This part also contains the next part's first listing, unless that listing's first page is in the next part.
+        let (to, end_page) = self
+            .parts
+            .get(number + 1)
+            .copied()
+            .unwrap_or((usize::MAX, 1));
+        // This part also contains the next part's first listing, unless that listing's first page
+        // is in the next part.
         let is_inside = |at: usize| at < to || (at == to && end_page > 1);
-        let listings = listings(&self.products).enumerate().skip(from).take_while(|(at, _)| is_inside(*at));
+        let listings = listings(&self.products)
+            .enumerate()
+            .skip(from)
+            .take_while(|(at, _)| is_inside(*at));
         let pages = listings.map(|(at, listing)| {
             let first = if at == from { first_page } else { 1 };
-            let last = if at == to { end_page - 1 } else { listing.pages() };
+            let last = if at == to {
+                end_page - 1
+            } else {
+                listing.pages()
+            };
             (listing, first..=last)
         });
         Some(pages.collect())
@@ -193,16 +243,30 @@ impl PartitionSitemap {
 
     pub(crate) fn pages(&self, number: usize) -> Option<Vec<ListedPage<'_>>> {
         let parts = self.part(number)?.into_iter();
-        Some(parts.flat_map(|(listing, pages)| pages.map(move |page| listing.listed_page(page))).collect())
+        Some(
+            parts
+                .flat_map(|(listing, pages)| pages.map(move |page| listing.listed_page(page)))
+                .collect(),
+        )
     }
 }
 
 /// The listings of products: for each, all its comments, then those of the indexed languages.
 fn listings(products: &[Product]) -> impl Iterator<Item = Listing<'_>> {
     products.iter().flat_map(|product| {
-        let all = Listing { product: &product.id, filter: &Filter::ANY, settled: product.settled };
-        let of_languages =
-            product.indexed.iter().map(move |(filter, settled)| Listing { filter, settled: *settled, ..all });
+        let all = Listing {
+            product: &product.id,
+            filter: &Filter::ANY,
+            settled: product.settled,
+        };
+        let of_languages = product
+            .indexed
+            .iter()
+            .map(move |(filter, settled)| Listing {
+                filter,
+                settled: *settled,
+                ..all
+            });
         [all].into_iter().chain(of_languages)
     })
 }
@@ -217,7 +281,10 @@ mod tests {
     const SITE: &str = "https://example.com";
 
     fn product(site: &Site, id: &str, total: u64, by_language: &[(&str, u64)]) -> Product {
-        let by_language = by_language.iter().map(|(tag, total)| (Language::parse(tag).unwrap(), *total)).collect();
+        let by_language = by_language
+            .iter()
+            .map(|(tag, total)| (Language::parse(tag).unwrap(), *total))
+            .collect();
         let by_rating = RatingCounts::new([total, 0, 0, 0, 0]);
         let stats = Stats {
             by_rating,
@@ -230,35 +297,60 @@ mod tests {
     }
 
     fn site(indexable: Indexable) -> Site {
-        Site::new(SiteSettings { indexable, ..process::defaults(&[]) }, ([127, 0, 0, 1], 80).into()).unwrap()
+        Site::new(
+            SiteSettings {
+                indexable,
+                ..process::defaults(&[])
+            },
+            ([127, 0, 0, 1], 80).into(),
+        )
+        .unwrap()
     }
 
     fn unfiltered(totals: &[(String, u64)]) -> Vec<Product> {
         let site = site(Indexable::Unfiltered);
-        totals.iter().map(|(id, total)| product(&site, id, *total, &[])).collect()
+        totals
+            .iter()
+            .map(|(id, total)| product(&site, id, *total, &[]))
+            .collect()
     }
 
     #[test]
     fn a_language_is_listed_only_where_its_pages_may_be_indexed() {
         let listed = |indexable, total, by_language: &[(&str, u64)]| {
             let products = [product(&site(indexable), "p", total, by_language)];
-            listings(&products).map(|listing| (listing.page(None), listing.settled)).collect::<Vec<_>>()
+            listings(&products)
+                .map(|listing| (listing.page(None), listing.settled))
+                .collect::<Vec<_>>()
         };
         let page = |filter: &str, total| (format!("/product/p/comments{filter}"), total);
         let several = [("de", 5), ("en", 20), ("fr", 4)];
-        assert_eq!(listed(Indexable::Languages, 29, &several), [page("", 29), page("/de", 5), page("/en", 20)]);
-        assert_eq!(listed(Indexable::Languages, 29, &[("en", 29)]), [page("", 29)]);
+        assert_eq!(
+            listed(Indexable::Languages, 29, &several),
+            [page("", 29), page("/de", 5), page("/en", 20)]
+        );
+        assert_eq!(
+            listed(Indexable::Languages, 29, &[("en", 29)]),
+            [page("", 29)]
+        );
         assert_eq!(listed(Indexable::Unfiltered, 29, &several), [page("", 29)]);
     }
 
     #[test]
     fn a_part_is_full_before_the_next_begins() {
-        let totals = [("a".to_owned(), 20), ("b".to_owned(), 20 * 120_000), ("c".to_owned(), 1)];
-        let sitemap = PartitionSitemap::within(unfiltered(&totals), SITE.len(), URLS_MAX, 20_000_000);
+        let totals = [
+            ("a".to_owned(), 20),
+            ("b".to_owned(), 20 * 120_000),
+            ("c".to_owned(), 1),
+        ];
+        let sitemap =
+            PartitionSitemap::within(unfiltered(&totals), SITE.len(), URLS_MAX, 20_000_000);
         let pages: Vec<Vec<(&str, RangeInclusive<u64>)>> = (0..sitemap.parts())
             .map(|part| {
                 let of_part = sitemap.part(part).unwrap().into_iter();
-                of_part.map(|(listing, pages)| (listing.product.as_str(), pages)).collect()
+                of_part
+                    .map(|(listing, pages)| (listing.product.as_str(), pages))
+                    .collect()
             })
             .collect();
         let expected = [
@@ -278,24 +370,46 @@ mod tests {
             let sitemap = PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len());
             let pages = sitemap.pages(0).unwrap().into_iter();
             pages
-                .map(|page| (page.path.replace("/product/p/comments", ""), page.newest.order, page.newest.skip))
+                .map(|page| {
+                    (
+                        page.path.replace("/product/p/comments", ""),
+                        page.newest.order,
+                        page.newest.skip,
+                    )
+                })
                 .collect::<Vec<_>>()
         };
         let front = (String::new(), Newest, 0);
         assert_eq!(listed(39), std::slice::from_ref(&front));
-        assert_eq!(listed(60), [("?page=1".to_owned(), Oldest, 19), ("?page=2".to_owned(), Oldest, 39), front]);
+        assert_eq!(
+            listed(60),
+            [
+                ("?page=1".to_owned(), Oldest, 19),
+                ("?page=2".to_owned(), Oldest, 39),
+                front
+            ]
+        );
     }
 
     #[test]
     fn dates_stay_known_until_the_products_change() {
         let of = |total| PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len());
         let sitemap = of(60);
-        assert_eq!((sitemap.dates(0), sitemap.dates(1)), (Some(&OnceLock::new()), None));
+        assert_eq!(
+            (sitemap.dates(0), sitemap.dates(1)),
+            (Some(&OnceLock::new()), None)
+        );
         let dates = Arc::new(vec![Some(Timestamp::MIN), None, Some(Timestamp::MAX)]);
         sitemap.dates(0).unwrap().set(dates.clone()).unwrap();
         let (mut same, mut other) = (of(60), of(61));
-        assert_eq!((same.take_dates(&sitemap), same.dates(0).unwrap().get()), (3, Some(&dates)));
-        assert_eq!((other.take_dates(&sitemap), other.dates(0).unwrap().get()), (0, None));
+        assert_eq!(
+            (same.take_dates(&sitemap), same.dates(0).unwrap().get()),
+            (3, Some(&dates))
+        );
+        assert_eq!(
+            (other.take_dates(&sitemap), other.dates(0).unwrap().get()),
+            (0, None)
+        );
     }
 
     proptest! {

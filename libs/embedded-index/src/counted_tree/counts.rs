@@ -1,12 +1,13 @@
 //! How many entries of each code lie under each child of an inner node.
 //!
-//! A row holds a number for each child. Adding the rows of a filter's codes gives the number of matching entries under
-//! every child at once; the compiler turns that into vector instructions. One more row is the sum of all rows. A filter
-//! that selects more than half of the codes subtracts the others from it. So a filter reads at most half of the rows, and
-//! this one.
+//! A row holds a number for each child. Adding the rows of a filter's codes gives the number of
+//! matching entries under every child at once; the compiler turns that into vector instructions.
+//! One more row is the sum of all rows. A filter that selects more than half of the codes subtracts
+//! the others from it. So a filter reads at most half of the rows, and this one.
 //!
-//! Most inner nodes have leaves as children, and a leaf has at most 255 entries. So one byte holds each number of such a
-//! node, and also each sum of its rows. That is a quarter of the memory that a descent reads with four bytes.
+//! Most inner nodes have leaves as children, and a leaf has at most 255 entries. So one byte holds
+//! each number of such a node, and also each sum of its rows. That is a quarter of the memory that
+//! a descent reads with four bytes.
 
 use std::ops::{AddAssign, SubAssign};
 
@@ -21,7 +22,11 @@ pub(crate) enum Counts<const CHILDREN: usize> {
 impl<const CHILDREN: usize> Counts<CHILDREN> {
     pub(crate) fn new(is_above_leaves: bool) -> Self {
         const { assert!(Leaf::MAX <= u8::MAX as usize) };
-        if is_above_leaves { Self::OfLeaves(Rows::new()) } else { Self::OfInner(Rows::new()) }
+        if is_above_leaves {
+            Self::OfLeaves(Rows::new())
+        } else {
+            Self::OfInner(Rows::new())
+        }
     }
 
     pub(crate) fn sums(&self, filter: impl Fn(Code) -> bool) -> [u32; CHILDREN] {
@@ -52,11 +57,14 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
         }
     }
 
-    /// Replaces some children from an index on by others with these totals. The node has room for them.
+    /// Replaces some children from an index on by others with these totals. The node has room for
+    /// them.
     pub(crate) fn replace(&mut self, child: usize, old: usize, new: &[Vec<(Code, u32)>]) {
         match self {
             // A leaf has no more entries than fit.
-            Self::OfLeaves(rows) => rows.replace(child, old, new, |entries| u8::try_from(entries).unwrap_or(u8::MAX)),
+            Self::OfLeaves(rows) => rows.replace(child, old, new, |entries| {
+                u8::try_from(entries).unwrap_or(u8::MAX)
+            }),
             Self::OfInner(rows) => rows.replace(child, old, new, |entries| entries),
         }
     }
@@ -71,7 +79,8 @@ pub(crate) struct Rows<N, const CHILDREN: usize> {
     all: Row<N, CHILDREN>,
 }
 
-/// A number for each child. A row of bytes is one cache line. Without the alignment, it would lie in two.
+/// A number for each child. A row of bytes is one cache line. Without the alignment, it would lie
+/// in two.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
 pub(super) struct Row<N, const CHILDREN: usize>([N; CHILDREN]);
@@ -82,14 +91,27 @@ where
     u32: From<N>,
 {
     fn new() -> Self {
-        Self { codes: Vec::new(), rows: Vec::new(), all: Row([N::default(); CHILDREN]) }
+        Self {
+            codes: Vec::new(),
+            rows: Vec::new(),
+            all: Row([N::default(); CHILDREN]),
+        }
     }
 
     fn sums(&self, filter: impl Fn(Code) -> bool) -> [N; CHILDREN] {
         let selected = self.codes.iter().filter(|code| filter(**code)).count();
         let are_most = selected > self.codes.len() / 2;
-        let mut sums = if are_most { self.all.0 } else { [N::default(); CHILDREN] };
-        for (_, row) in self.codes.iter().zip(&self.rows).filter(|(code, _)| filter(**code) != are_most) {
+        let mut sums = if are_most {
+            self.all.0
+        } else {
+            [N::default(); CHILDREN]
+        };
+        for (_, row) in self
+            .codes
+            .iter()
+            .zip(&self.rows)
+            .filter(|(code, _)| filter(**code) != are_most)
+        {
             for (sum, entries) in sums.iter_mut().zip(&row.0) {
                 if are_most {
                     *sum -= *entries;
@@ -103,14 +125,26 @@ where
 
     fn totals(&self) -> impl Iterator<Item = (Code, u32)> {
         let total = |row: &Row<N, CHILDREN>| row.0.iter().map(|entries| u32::from(*entries)).sum();
-        let totals = self.codes.iter().zip(&self.rows).map(move |(code, row)| (*code, total(row)));
+        let totals = self
+            .codes
+            .iter()
+            .zip(&self.rows)
+            .map(move |(code, row)| (*code, total(row)));
         totals.filter(|(_, total)| *total > 0)
     }
 
-    fn replace(&mut self, child: usize, old: usize, new: &[Vec<(Code, u32)>], narrow: impl Fn(u32) -> N) {
+    fn replace(
+        &mut self,
+        child: usize,
+        old: usize,
+        new: &[Vec<(Code, u32)>],
+        narrow: impl Fn(u32) -> N,
+    ) {
         for row in self.rows.iter_mut().chain([&mut self.all]) {
             let from = row.0.get_mut(child..).unwrap_or_default();
-            from.iter_mut().take(old).for_each(|entries| *entries = N::default());
+            from.iter_mut()
+                .take(old)
+                .for_each(|entries| *entries = N::default());
             // The last places are free, and now also the first ones.
             from.rotate_left(old.saturating_sub(new.len()));
             from.rotate_right(new.len().saturating_sub(old));
@@ -127,7 +161,8 @@ where
 
     fn add(&mut self, child: usize, code: Code, more: N) {
         let place = self.place(code).unwrap_or_else(|| {
-            // Most nodes see few codes, and a row is large. Many codes must not be moved for each new one.
+            // Most nodes see few codes, and a row is large. Many codes must not be moved for each
+            // new one.
             let more = (self.codes.len() / 8).max(1);
             if self.codes.len() == self.codes.capacity() {
                 self.codes.reserve_exact(more);
@@ -145,8 +180,12 @@ where
     }
 
     fn subtract(&mut self, child: usize, code: Code, less: N) {
-        let Some(place) = self.place(code) else { return };
-        let Some(row) = self.rows.get_mut(place) else { return };
+        let Some(place) = self.place(code) else {
+            return;
+        };
+        let Some(row) = self.rows.get_mut(place) else {
+            return;
+        };
         for row in [&mut *row, &mut self.all] {
             if let Some(entries) = row.0.get_mut(child) {
                 *entries -= less;

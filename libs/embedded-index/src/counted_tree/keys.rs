@@ -1,8 +1,9 @@
 //! How a leaf packs its keys: into slots of equal width.
 //!
-//! A comment that Pagemark creates has a ULID as its id, and the ULID begins with the comment's creation time. Such a
-//! key *carries its time*, and its 16 bytes are the whole key. A leaf stores these 16 bytes as long as all its keys
-//! carry their time. One other key turns the leaf into slots of creation time and id text.
+//! A comment that Pagemark creates has a ULID as its id, and the ULID begins with the comment's
+//! creation time. Such a key *carries its time*, and its 16 bytes are the whole key. A leaf stores
+//! these 16 bytes as long as all its keys carry their time. One other key turns the leaf into slots
+//! of creation time and id text.
 
 use std::cmp::Ordering;
 
@@ -14,8 +15,8 @@ const ULID_TEXT_BYTES: u8 = 26;
 const _: () = assert!(ULID_TEXT_BYTES as usize == ulid::ULID_LEN);
 const TIME_BYTES: usize = 8;
 
-/// Fills the end of a slot whose id is shorter than the longest. It is less than every character of ids, so padded
-/// slots keep the order of ids.
+/// Fills the end of a slot whose id is shorter than the longest. It is less than every character of
+/// ids, so padded slots keep the order of ids.
 const PADDING: u8 = 0;
 
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,10 @@ pub(crate) struct Probe<'cd> {
 
 impl<'cd> Probe<'cd> {
     pub(crate) fn new(cd: &'cd Cd) -> Self {
-        Self { cd, ulid: ulid_with_time(cd) }
+        Self {
+            cd,
+            ulid: ulid_with_time(cd),
+        }
     }
 
     pub(crate) fn cd(&self) -> &'cd Cd {
@@ -47,13 +51,20 @@ impl Layout {
     pub(crate) fn of(probe: &Probe<'_>) -> Self {
         // Ids are shorter than 255 bytes.
         let id_bytes = || u8::try_from(probe.cd.id.as_str().len()).unwrap_or(u8::MAX);
-        probe.ulid.map_or_else(|| Self::Text { id_bytes: id_bytes() }, |_| Self::Ulid)
+        probe.ulid.map_or_else(
+            || Self::Text {
+                id_bytes: id_bytes(),
+            },
+            |_| Self::Ulid,
+        )
     }
 
     pub(crate) fn or(self, other: Self) -> Self {
         match (self, other) {
             (Self::Ulid, Self::Ulid) => Self::Ulid,
-            (_, _) => Self::Text { id_bytes: self.longest_id().max(other.longest_id()) },
+            (_, _) => Self::Text {
+                id_bytes: self.longest_id().max(other.longest_id()),
+            },
         }
     }
 
@@ -70,7 +81,9 @@ impl Layout {
         let (mut low, mut high) = (0, slots.len() / width);
         while low < high {
             let middle = usize::midpoint(low, high);
-            let slot = slots.get(middle * width..(middle + 1) * width).unwrap_or_default();
+            let slot = slots
+                .get(middle * width..(middle + 1) * width)
+                .unwrap_or_default();
             match self.compare(slot, probe) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return Ok(middle),
@@ -86,7 +99,10 @@ impl Layout {
             Self::Text { .. } => {
                 let (ms, id) = split_text(slot)?;
                 let id = CommentId::parse(std::str::from_utf8(id).ok()?).ok()?;
-                Some(Cd { created_at: Timestamp::from_epoch_ms(ms).ok()?, id })
+                Some(Cd {
+                    created_at: Timestamp::from_epoch_ms(ms).ok()?,
+                    id,
+                })
             }
         }
     }
@@ -97,7 +113,9 @@ impl Layout {
             (Self::Ulid | Self::Text { .. }, _) => {
                 let time = probe.cd.created_at.epoch_ms().to_be_bytes();
                 let text = time.into_iter().chain(probe.cd.id.as_str().bytes());
-                slot.iter_mut().zip(text.chain(std::iter::repeat(PADDING))).for_each(|(to, byte)| *to = byte);
+                slot.iter_mut()
+                    .zip(text.chain(std::iter::repeat(PADDING)))
+                    .for_each(|(to, byte)| *to = byte);
             }
         }
     }
@@ -107,7 +125,9 @@ impl Layout {
         match (self, &probe.ulid) {
             (Self::Ulid, Some(ulid)) => slot.cmp(ulid),
             (Self::Ulid, None) => self.read(slot).as_ref().cmp(&Some(probe.cd)),
-            (Self::Text { .. }, _) => split_text(slot).cmp(&Some((probe_time, probe.cd.id.as_str().as_bytes()))),
+            (Self::Text { .. }, _) => {
+                split_text(slot).cmp(&Some((probe_time, probe.cd.id.as_str().as_bytes())))
+            }
         }
     }
 
@@ -122,7 +142,10 @@ impl Layout {
 
 fn split_text(slot: &[u8]) -> Option<(i64, &[u8])> {
     let (time, id) = slot.split_first_chunk()?;
-    let id_bytes = id.iter().position(|byte| *byte == PADDING).unwrap_or(id.len());
+    let id_bytes = id
+        .iter()
+        .position(|byte| *byte == PADDING)
+        .unwrap_or(id.len());
     Some((i64::from_be_bytes(*time), id.get(..id_bytes)?))
 }
 
@@ -141,5 +164,8 @@ pub(crate) fn ulid_with_time(cd: &Cd) -> Option<[u8; ULID_BYTES]> {
 pub(crate) fn cd_of_ulid(bytes: [u8; ULID_BYTES]) -> Option<Cd> {
     let ulid = Ulid::from_bytes(bytes);
     let created_at = Timestamp::from_epoch_ms(i64::try_from(ulid.timestamp_ms()).ok()?).ok()?;
-    Some(Cd { created_at, id: CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN])).ok()? })
+    Some(Cd {
+        created_at,
+        id: CommentId::parse(ulid.array_to_str(&mut [0; ulid::ULID_LEN])).ok()?,
+    })
 }

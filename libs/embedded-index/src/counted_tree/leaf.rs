@@ -1,7 +1,7 @@
 //! A leaf: up to 255 entries in ascending order.
 //!
-//! Everything lies in one block of memory. In a large tree a search waits for memory, and this way it waits only twice
-//! in a leaf: for the codes, and for the key.
+//! Everything lies in one block of memory. In a large tree a search waits for memory, and this way
+//! it waits only twice in a leaf: for the codes, and for the key.
 
 use model::Cd;
 
@@ -12,8 +12,8 @@ use super::{
 
 /// The entries of one leaf.
 ///
-/// Codes are dictionary-encoded: an entry's code takes one byte, its place in the leaf's dictionary. The dictionary has
-/// the codes that occur, and some that occurred.
+/// Codes are dictionary-encoded: an entry's code takes one byte, its place in the leaf's
+/// dictionary. The dictionary has the codes that occur, and some that occurred.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     layout: Layout,
@@ -31,11 +31,16 @@ type Selected = [bool; 256];
 const GROUP: usize = 16;
 
 impl Leaf {
-    /// The most entries: each count then fits into a byte, and so does each place in the dictionary.
+    /// The most entries: each count then fits into a byte, and so does each place in the
+    /// dictionary.
     pub(crate) const MAX: usize = u8::MAX as usize;
 
     pub(crate) fn new() -> Self {
-        Self { layout: Layout::Ulid, entries: 0, bytes: Vec::new() }
+        Self {
+            layout: Layout::Ulid,
+            entries: 0,
+            bytes: Vec::new(),
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -53,13 +58,19 @@ impl Leaf {
     }
 
     pub(crate) fn code(&self, index: usize) -> Option<Code> {
-        self.dictionary().get(usize::from(*self.places().get(index)?)).map(code_of)
+        self.dictionary()
+            .get(usize::from(*self.places().get(index)?))
+            .map(code_of)
     }
 
     /// Inserts an entry. The leaf has room.
     pub(crate) fn insert(&mut self, index: usize, probe: &Probe<'_>, code: Code) {
         let layout = Layout::of(probe);
-        self.change_layout(if self.entries == 0 { layout } else { self.layout.or(layout) });
+        self.change_layout(if self.entries == 0 {
+            layout
+        } else {
+            self.layout.or(layout)
+        });
         self.insert_fitting(index, probe, code);
     }
 
@@ -102,7 +113,11 @@ impl Leaf {
     }
 
     pub(crate) fn counts(&self) -> Vec<(Code, u32)> {
-        let mut counts: Vec<(Code, u32)> = self.dictionary().iter().map(|bytes| (code_of(bytes), 0)).collect();
+        let mut counts: Vec<(Code, u32)> = self
+            .dictionary()
+            .iter()
+            .map(|bytes| (code_of(bytes), 0))
+            .collect();
         for place in self.places() {
             if let Some((_, entries)) = counts.get_mut(usize::from(*place)) {
                 *entries += 1;
@@ -118,7 +133,11 @@ impl Leaf {
     }
 
     /// The keys of the entries whose codes the filter selects, without the first `skip` ones.
-    pub(crate) fn select(&self, skip: u64, filter: impl Fn(Code) -> bool) -> impl Iterator<Item = Cd> {
+    pub(crate) fn select(
+        &self,
+        skip: u64,
+        filter: impl Fn(Code) -> bool,
+    ) -> impl Iterator<Item = Cd> {
         let selected = self.selected(filter);
         let (mut left, mut start) = (skip, 0);
         for group in self.places().chunks(GROUP) {
@@ -131,30 +150,48 @@ impl Leaf {
         }
         let indexes = self.places().iter().enumerate().skip(start);
         let matches = indexes.filter(move |(_, place)| is_selected(&selected, **place));
-        matches.skip(usize::try_from(left).unwrap_or(usize::MAX)).filter_map(|(index, _)| Some(self.get(index)?.0))
+        matches
+            .skip(usize::try_from(left).unwrap_or(usize::MAX))
+            .filter_map(|(index, _)| Some(self.get(index)?.0))
     }
 
     fn of(layout: Layout, slots: &[u8], codes: &[Code]) -> Self {
         let mut dictionary: Vec<Code> = Vec::new();
         let mut place_of = |code: &Code| {
-            dictionary.iter().position(|present| present == code).unwrap_or_else(|| {
-                dictionary.push(*code);
-                dictionary.len() - 1
-            })
+            dictionary
+                .iter()
+                .position(|present| present == code)
+                .unwrap_or_else(|| {
+                    dictionary.push(*code);
+                    dictionary.len() - 1
+                })
         };
         let places: Vec<u8> = codes.iter().map(|code| to_u8(place_of(code))).collect();
         let mut bytes = Vec::new();
-        make_room(&mut bytes, slots.len() + places.len() + size_of::<CodeBytes>() * dictionary.len());
+        make_room(
+            &mut bytes,
+            slots.len() + places.len() + size_of::<CodeBytes>() * dictionary.len(),
+        );
         bytes.extend_from_slice(slots);
         bytes.extend_from_slice(&places);
         bytes.extend(dictionary.iter().flat_map(|Code(code)| code.to_le_bytes()));
-        Self { layout, entries: to_u8(codes.len()), bytes }
+        Self {
+            layout,
+            entries: to_u8(codes.len()),
+            bytes,
+        }
     }
 
     /// Writes all entries again if the layout is another one. The caller knows that their keys fit.
     fn change_layout(&mut self, layout: Layout) {
         if layout != self.layout {
-            let old = std::mem::replace(self, Self { layout, ..Self::new() });
+            let old = std::mem::replace(
+                self,
+                Self {
+                    layout,
+                    ..Self::new()
+                },
+            );
             for (cd, code) in (0..old.len()).filter_map(|index| old.get(index)) {
                 self.insert_fitting(self.len(), &Probe::new(&cd), code);
             }
@@ -176,12 +213,16 @@ impl Leaf {
     }
 
     fn slots(&self) -> &[u8] {
-        self.bytes.get(..self.len() * self.layout.width()).unwrap_or_default()
+        self.bytes
+            .get(..self.len() * self.layout.width())
+            .unwrap_or_default()
     }
 
     fn places(&self) -> &[u8] {
         let start = self.slots().len();
-        self.bytes.get(start..start + self.len()).unwrap_or_default()
+        self.bytes
+            .get(start..start + self.len())
+            .unwrap_or_default()
     }
 
     fn dictionary(&self) -> &[CodeBytes] {
@@ -191,13 +232,20 @@ impl Leaf {
 
     fn codes(&self) -> Vec<Code> {
         let dictionary = self.dictionary();
-        self.places().iter().filter_map(|place| dictionary.get(usize::from(*place)).map(code_of)).collect()
+        self.places()
+            .iter()
+            .filter_map(|place| dictionary.get(usize::from(*place)).map(code_of))
+            .collect()
     }
 
-    /// The place of a code in the dictionary. A new code gets one. A full dictionary first loses the codes that no entry
-    /// has.
+    /// The place of a code in the dictionary. A new code gets one. A full dictionary first loses
+    /// the codes that no entry has.
     fn place_for(&mut self, code: Code) -> u8 {
-        if let Some(place) = self.dictionary().iter().position(|present| code_of(present) == code) {
+        if let Some(place) = self
+            .dictionary()
+            .iter()
+            .position(|present| code_of(present) == code)
+        {
             return to_u8(place);
         }
         if self.dictionary().len() > Self::MAX {
@@ -228,7 +276,10 @@ fn to_u8(number: usize) -> u8 {
 }
 
 fn count(places: &[u8], selected: &Selected) -> u64 {
-    places.iter().map(|place| u64::from(is_selected(selected, *place))).sum()
+    places
+        .iter()
+        .map(|place| u64::from(is_selected(selected, *place)))
+        .sum()
 }
 
 fn is_selected(selected: &Selected, place: u8) -> bool {
@@ -242,8 +293,8 @@ fn make_room(bytes: &mut Vec<u8>, more: usize) {
     }
 }
 
-/// The size of the block that holds so many bytes. Doubling would leave a third of the memory unused. Few sizes let the
-/// allocator reuse blocks that other leaves left.
+/// The size of the block that holds so many bytes. Doubling would leave a third of the memory
+/// unused. Few sizes let the allocator reuse blocks that other leaves left.
 fn block_for(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 16).max(16))
 }

@@ -1,4 +1,5 @@
-//! The nodes of the tree: leaves, and inner nodes that count what lies under each of their children.
+//! The nodes of the tree: leaves, and inner nodes that count what lies under each of their
+//! children.
 
 #[cfg(test)]
 mod tests;
@@ -7,7 +8,8 @@ use model::Cd;
 
 use super::{Code, counts::Counts, keys::Probe, leaf::Leaf};
 
-/// A node and everything under it: a leaf of at most `ENTRIES`, or an inner node of at most `CHILDREN`.
+/// A node and everything under it: a leaf of at most `ENTRIES`, or an inner node of at most
+/// `CHILDREN`.
 #[derive(Debug, Clone)]
 pub(crate) enum Node<const ENTRIES: usize, const CHILDREN: usize> {
     Leaf(Leaf),
@@ -18,8 +20,8 @@ pub(crate) enum Node<const ENTRIES: usize, const CHILDREN: usize> {
 #[derive(Debug, Clone)]
 pub(crate) struct Inner<const ENTRIES: usize, const CHILDREN: usize> {
     children: Vec<Node<ENTRIES, CHILDREN>>,
-    /// Between each child and the next one, a key that is greater than all keys before it, and not greater than any
-    /// key after it. It need not be in the tree.
+    /// Between each child and the next one, a key that is greater than all keys before it, and not
+    /// greater than any key after it. It need not be in the tree.
     separators: Vec<Cd>,
     counts: Counts<CHILDREN>,
 }
@@ -44,9 +46,14 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// Inserts an entry, or changes the code of the entry with this key. `is_last` says whether no node of this height
-    /// comes after this one.
-    pub(crate) fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted<ENTRIES, CHILDREN> {
+    /// Inserts an entry, or changes the code of the entry with this key. `is_last` says whether no
+    /// node of this height comes after this one.
+    pub(crate) fn insert(
+        &mut self,
+        probe: &Probe<'_>,
+        code: Code,
+        is_last: bool,
+    ) -> Inserted<ENTRIES, CHILDREN> {
         let leaf = match self {
             Self::Leaf(leaf) => leaf,
             Self::Inner(inner) => return inner.insert(probe, code, is_last),
@@ -61,7 +68,10 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         };
         if leaf.len() < ENTRIES {
             leaf.insert(index, probe, code);
-            return Inserted { old: None, split: None };
+            return Inserted {
+                old: None,
+                split: None,
+            };
         }
         let middle = middle_of(leaf.len(), index, is_last);
         let mut right = leaf.split_off(middle);
@@ -70,8 +80,13 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         } else {
             right.insert(index - middle, probe, code);
         }
-        let separator = right.get(0).map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
-        Inserted { old: None, split: Some((separator, Self::Leaf(right))) }
+        let separator = right
+            .get(0)
+            .map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
+        Inserted {
+            old: None,
+            split: Some((separator, Self::Leaf(right))),
+        }
     }
 
     pub(crate) fn remove(&mut self, probe: &Probe<'_>) -> Option<Code> {
@@ -96,23 +111,51 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     pub(crate) fn count(&self, filter: impl Fn(Code) -> bool) -> u64 {
         match self {
             Self::Leaf(leaf) => leaf.count_before(leaf.len(), filter),
-            Self::Inner(inner) => inner.counts.sums(filter).iter().map(|sum| u64::from(*sum)).sum(),
+            Self::Inner(inner) => inner
+                .counts
+                .sums(filter)
+                .iter()
+                .map(|sum| u64::from(*sum))
+                .sum(),
         }
     }
 
-    pub(crate) fn count_before(&self, probe: &Probe<'_>, filter: impl Fn(Code) -> bool + Copy) -> u64 {
+    pub(crate) fn count_before(
+        &self,
+        probe: &Probe<'_>,
+        filter: impl Fn(Code) -> bool + Copy,
+    ) -> u64 {
         match self {
-            Self::Leaf(leaf) => leaf.count_before(leaf.search(probe).unwrap_or_else(|index| index), filter),
+            Self::Leaf(leaf) => {
+                leaf.count_before(leaf.search(probe).unwrap_or_else(|index| index), filter)
+            }
             Self::Inner(inner) => {
                 let index = inner.child_of(probe.cd());
-                let before: u64 = inner.counts.sums(filter).iter().take(index).map(|sum| u64::from(*sum)).sum();
-                before + inner.children.get(index).map_or(0, |child| child.count_before(probe, filter))
+                let before: u64 = inner
+                    .counts
+                    .sums(filter)
+                    .iter()
+                    .take(index)
+                    .map(|sum| u64::from(*sum))
+                    .sum();
+                before
+                    + inner
+                        .children
+                        .get(index)
+                        .map_or(0, |child| child.count_before(probe, filter))
             }
         }
     }
 
-    /// Appends the keys of selected entries, without the first `skip` ones, until there are `max` keys.
-    pub(crate) fn select(&self, skip: u64, max: usize, filter: impl Fn(Code) -> bool + Copy, keys: &mut Vec<Cd>) {
+    /// Appends the keys of selected entries, without the first `skip` ones, until there are `max`
+    /// keys.
+    pub(crate) fn select(
+        &self,
+        skip: u64,
+        max: usize,
+        filter: impl Fn(Code) -> bool + Copy,
+        keys: &mut Vec<Cd>,
+    ) {
         match self {
             Self::Leaf(leaf) => keys.extend(leaf.select(skip, filter).take(max - keys.len())),
             Self::Inner(inner) => {
@@ -128,16 +171,24 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    pub(crate) fn entries_from(&self, from: Option<&Probe<'_>>) -> Box<dyn Iterator<Item = (Cd, Code)> + '_> {
+    pub(crate) fn entries_from(
+        &self,
+        from: Option<&Probe<'_>>,
+    ) -> Box<dyn Iterator<Item = (Cd, Code)> + '_> {
         match self {
             Self::Leaf(leaf) => {
-                let start = from.map_or(0, |probe| leaf.search(probe).unwrap_or_else(|index| index));
+                let start =
+                    from.map_or(0, |probe| leaf.search(probe).unwrap_or_else(|index| index));
                 Box::new((start..leaf.len()).filter_map(|index| leaf.get(index)))
             }
             Self::Inner(inner) => {
                 let start = from.map_or(0, |probe| inner.child_of(probe.cd()));
                 let mut children = inner.children.iter().skip(start);
-                let first = children.next().map(|child| child.entries_from(from)).into_iter().flatten();
+                let first = children
+                    .next()
+                    .map(|child| child.entries_from(from))
+                    .into_iter()
+                    .flatten();
                 // Everything in the children after the first one is greater.
                 Box::new(first.chain(children.flat_map(|child| child.entries_from(None))))
             }
@@ -150,7 +201,10 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
             if inner.children.len() > 1 {
                 return;
             }
-            *self = inner.children.pop().unwrap_or_else(|| Self::Leaf(Leaf::new()));
+            *self = inner
+                .children
+                .pop()
+                .unwrap_or_else(|| Self::Leaf(Leaf::new()));
         }
     }
 
@@ -184,15 +238,24 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
     }
 }
 
-/// Where a full node splits to make room at an index. Comments usually arrive in the order of their creation. So the
-/// last node stays full, and its new entry begins the next one. Any other node splits in halves.
+/// Where a full node splits to make room at an index. Comments usually arrive in the order of their
+/// creation. So the last node stays full, and its new entry begins the next one. Any other node
+/// splits in halves.
 fn middle_of(len: usize, index: usize, is_last: bool) -> usize {
-    if is_last && index == len { len } else { len / 2 }
+    if is_last && index == len {
+        len
+    } else {
+        len / 2
+    }
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
     fn of(children: Vec<Node<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
-        let mut inner = Self { children, separators, counts: Counts::new(true) };
+        let mut inner = Self {
+            children,
+            separators,
+            counts: Counts::new(true),
+        };
         inner.recount();
         inner
     }
@@ -200,7 +263,11 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
     /// Counts all children anew.
     fn recount(&mut self) {
         self.children.shrink_to_fit();
-        self.counts = Counts::new(self.children.iter().all(|child| matches!(child, Node::Leaf(_))));
+        self.counts = Counts::new(
+            self.children
+                .iter()
+                .all(|child| matches!(child, Node::Leaf(_))),
+        );
         let totals: Vec<_> = self.children.iter().map(Node::totals).collect();
         self.counts.replace(0, 0, &totals);
     }
@@ -210,10 +277,20 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
         self.separators.partition_point(|separator| separator <= cd)
     }
 
-    fn insert(&mut self, probe: &Probe<'_>, code: Code, is_last: bool) -> Inserted<ENTRIES, CHILDREN> {
+    fn insert(
+        &mut self,
+        probe: &Probe<'_>,
+        code: Code,
+        is_last: bool,
+    ) -> Inserted<ENTRIES, CHILDREN> {
         let index = self.child_of(probe.cd());
         let is_last = is_last && index + 1 == self.children.len();
-        let Some(child) = self.children.get_mut(index) else { return Inserted { old: None, split: None } };
+        let Some(child) = self.children.get_mut(index) else {
+            return Inserted {
+                old: None,
+                split: None,
+            };
+        };
         let Inserted { old, split } = child.insert(probe, code, is_last);
         let Some((separator, right)) = split else {
             if let Some(old) = old {
@@ -232,10 +309,16 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
         }
         // The node is too full. Its greater half becomes a node of its own.
         let left_children = if new < middle { middle + 1 } else { middle };
-        let right = Self::of(self.children.split_off(left_children), self.separators.split_off(left_children));
+        let right = Self::of(
+            self.children.split_off(left_children),
+            self.separators.split_off(left_children),
+        );
         let separator = self.separators.remove(left_children - 1);
         self.recount();
-        Inserted { old, split: Some((separator, Node::Inner(Box::new(right)))) }
+        Inserted {
+            old,
+            split: Some((separator, Node::Inner(Box::new(right)))),
+        }
     }
 
     /// Removes a child without entries. A neighbour then has the keys that would be inserted there.

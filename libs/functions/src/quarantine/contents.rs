@@ -16,19 +16,30 @@ pub struct QuarantinedBatch {
 }
 
 impl QuarantinedBatch {
-    /// Reads a document of the format that the service and the functions write: the invocation event is the text
-    /// `payload` (AWS Lambda, "Retain discarded records for a DynamoDB event source"). It reads only keys and
-    /// languages, so that a record with broken images still names its comment.
+    /// Reads a document of the format that the service and the functions write: the invocation
+    /// event is the text `payload` (AWS Lambda, "Retain discarded records for a DynamoDB event
+    /// source"). It reads only keys and languages, so that a record with broken images still names
+    /// its comment.
     pub fn read(document: &[u8]) -> Self {
-        let mut batch = Self { comments: BTreeMap::new(), unreadable: Vec::new() };
+        let mut batch = Self {
+            comments: BTreeMap::new(),
+            unreadable: Vec::new(),
+        };
         let parsed = serde_json::from_slice::<Value>(document).ok();
-        let payload = parsed.as_ref().and_then(|document| match document.get("payload") {
-            Some(Value::String(payload)) => serde_json::from_str::<Value>(payload).ok(),
-            Some(payload @ Value::Object(_)) => Some(payload.clone()),
-            _ => None,
-        });
-        let Some(records) = payload.as_ref().and_then(|payload| payload.get("Records")?.as_array()) else {
-            batch.unreadable.push("the document holds no records".to_owned());
+        let payload = parsed
+            .as_ref()
+            .and_then(|document| match document.get("payload") {
+                Some(Value::String(payload)) => serde_json::from_str::<Value>(payload).ok(),
+                Some(payload @ Value::Object(_)) => Some(payload.clone()),
+                _ => None,
+            });
+        let Some(records) = payload
+            .as_ref()
+            .and_then(|payload| payload.get("Records")?.as_array())
+        else {
+            batch
+                .unreadable
+                .push("the document holds no records".to_owned());
             return batch;
         };
         for (place, record) in records.iter().enumerate() {
@@ -46,12 +57,16 @@ fn read_record(record: &Value) -> Result<(CommentId, Places), String> {
     let (Some(pk), Some(sk)) = (text("/dynamodb/Keys/pk/S"), text("/dynamodb/Keys/sk/S")) else {
         return Err("it has no keys".to_owned());
     };
-    let malformed = |attribute, problem: &str| Malformed::of_item(pk, sk, attribute, problem).to_string();
+    let malformed =
+        |attribute, problem: &str| Malformed::of_item(pk, sk, attribute, problem).to_string();
     let id = comment_id_of_pk(pk).ok_or_else(|| malformed(attribute::PK, "is not a comment's"))?;
     let key = FilterKey::parse(sk).map_err(|_| malformed(attribute::SK, "is no filter key"))?;
     let mut places = Places::default();
     places.add(&key.product, key.filter.language());
-    for image in ["/dynamodb/OldImage/language/S", "/dynamodb/NewImage/language/S"] {
+    for image in [
+        "/dynamodb/OldImage/language/S",
+        "/dynamodb/NewImage/language/S",
+    ] {
         if let Some(Ok(language)) = text(image).map(Language::parse_stored) {
             places.add(&key.product, Some(&language));
         }
@@ -75,13 +90,20 @@ mod tests {
             { "dynamodb": { "Keys": keys("COMMENT#c2", "anything") } },
             {},
         ] });
-        let batch = QuarantinedBatch::read(json!({ "payload": records.to_string() }).to_string().as_bytes());
+        let batch = QuarantinedBatch::read(
+            json!({ "payload": records.to_string() })
+                .to_string()
+                .as_bytes(),
+        );
         let found: Vec<String> = batch
             .comments
             .iter()
             .map(|(id, places)| {
                 let (product, languages) = places.iter().next().unwrap();
-                format!("{id} {product} {:?}", languages.iter().map(Language::as_str).collect::<Vec<_>>())
+                format!(
+                    "{id} {product} {:?}",
+                    languages.iter().map(Language::as_str).collect::<Vec<_>>()
+                )
             })
             .collect();
         assert_eq!(found, [r#"c1 a/b ["en", "ko"]"#]);
@@ -90,8 +112,18 @@ mod tests {
 
     #[test]
     fn a_document_without_records_is_unreadable() {
-        for document in ["", "{}", r#"{"payload":"{}"}"#, r#"{"payload":"no JSON"}"#, "[]"] {
-            assert_eq!(QuarantinedBatch::read(document.as_bytes()).unreadable.len(), 1, "{document}");
+        for document in [
+            "",
+            "{}",
+            r#"{"payload":"{}"}"#,
+            r#"{"payload":"no JSON"}"#,
+            "[]",
+        ] {
+            assert_eq!(
+                QuarantinedBatch::read(document.as_bytes()).unreadable.len(),
+                1,
+                "{document}"
+            );
         }
     }
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::Reason;
 
-/// Beginning of all names of batches. The service uses this layout: `aws/lambda/<mapping>/YYYY/MM/DD/…`.
+/// Beginning of all names of batches. The service uses this layout:
+/// `aws/lambda/<mapping>/YYYY/MM/DD/…`.
 pub(super) const BATCHES: &str = "aws/lambda/";
 
 /// Maximum length of an event id in a name. The service's ids have 32 characters.
@@ -13,9 +14,9 @@ const EVENT_ID_MAX: usize = 64;
 
 #[derive(Debug)]
 pub(super) struct Document {
-    /// The document's name inside the quarantine. It depends on the batch's content, so a batch that is delivered and
-    /// stored again on the same day replaces itself. The id of the first event distinguishes batches of different
-    /// shards, and records without a sequence number.
+    /// The document's name inside the quarantine. It depends on the batch's content, so a batch
+    /// that is delivered and stored again on the same day replaces itself. The id of the first
+    /// event distinguishes batches of different shards, and records without a sequence number.
     pub(super) name: String,
     pub(super) body: String,
 }
@@ -23,7 +24,10 @@ pub(super) struct Document {
 impl Document {
     pub(super) fn new(reason: &Reason, event: &Value) -> Self {
         let instant = now().to_string();
-        let records = event.get("Records").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+        let records = event
+            .get("Records")
+            .and_then(Value::as_array)
+            .map_or(&[][..], Vec::as_slice);
         let number = |record: Option<&Value>| record?.pointer("/dynamodb/SequenceNumber").cloned();
         let (first, last) = (number(records.first()), number(records.last()));
         let body = json!({
@@ -46,11 +50,25 @@ impl Document {
         });
 
         let day = instant.get(..10).unwrap_or(&instant).replace('-', "/");
-        let [first, last] = [&first, &last].map(|number| number.as_ref().and_then(Value::as_str).unwrap_or("none"));
-        let event_id = event.pointer("/Records/0/eventID").and_then(Value::as_str).unwrap_or("none");
+        let [first, last] =
+            [&first, &last].map(|number| number.as_ref().and_then(Value::as_str).unwrap_or("none"));
+        let event_id = event
+            .pointer("/Records/0/eventID")
+            .and_then(Value::as_str)
+            .unwrap_or("none");
         // The id comes from the service, or from a record that the service did not make.
-        let event_id: String = event_id.chars().filter(char::is_ascii_alphanumeric).take(EVENT_ID_MAX).collect();
-        let name = format!("{BATCHES}{}/{day}/{first}-{last}-{event_id}", reason.function);
-        Self { name, body: body.to_string() }
+        let event_id: String = event_id
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .take(EVENT_ID_MAX)
+            .collect();
+        let name = format!(
+            "{BATCHES}{}/{day}/{first}-{last}-{event_id}",
+            reason.function
+        );
+        Self {
+            name,
+            body: body.to_string(),
+        }
     }
 }

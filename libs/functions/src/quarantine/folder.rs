@@ -22,24 +22,37 @@ fn if_there<T>(path: &Path, result: io::Result<T>) -> Result<Option<T>, StoreErr
 fn failed(path: &Path) -> impl Fn(io::Error) -> StoreError {
     move |error| {
         let detail = format!("{}: {error}", path.display());
-        StoreError::of(Remedy::TryAgain, Store::Quarantine, detail, Some(Box::new(error)))
+        StoreError::of(
+            Remedy::TryAgain,
+            Store::Quarantine,
+            detail,
+            Some(Box::new(error)),
+        )
     }
 }
 
 /// The names of the files below the folder, except files that are still being written.
-pub(super) fn list(folder: &Path, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
+pub(super) fn list(
+    folder: &Path,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<Vec<String>, StoreError> {
     let mut names = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(below) = folders.pop() {
         // The folder does not exist before the first batch.
-        let Some(entries) = if_there(&below, std::fs::read_dir(&below))? else { continue };
+        let Some(entries) = if_there(&below, std::fs::read_dir(&below))? else {
+            continue;
+        };
         for entry in entries {
             let path = entry.map_err(failed(&below))?.path();
             if path.is_dir() {
                 folders.push(path);
                 continue;
             }
-            let is_partial = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+            let is_partial = path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with('.'));
             if let (false, Ok(name)) = (is_partial, path.strip_prefix(folder)) {
                 names.push(name.to_string_lossy().into_owned());
             }
@@ -61,12 +74,16 @@ pub(super) fn remove(folder: &Path, name: &str) -> Result<(), StoreError> {
     if_there(&path, std::fs::remove_file(&path)).map(drop)
 }
 
-/// Removes files written before `oldest`. A batch holds comment texts, which must not stay for ever.
+/// Removes files written before `oldest`. A batch holds comment texts, which must not stay for
+/// ever.
 fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
     for name in list(folder, None, usize::MAX)? {
         let path = folder.join(&name);
         // Another process may have just removed it.
-        let written = if_there(&path, std::fs::metadata(&path).and_then(|metadata| metadata.modified()))?;
+        let written = if_there(
+            &path,
+            std::fs::metadata(&path).and_then(|metadata| metadata.modified()),
+        )?;
         if written.is_some_and(|written| written < oldest) {
             remove(folder, &name)?;
         }
@@ -74,18 +91,23 @@ fn expire(folder: &Path, oldest: SystemTime) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Writes a file atomically: a reader sees all of it or nothing. When this returns, the file survives a power failure:
-/// its records then count as processed. Removes expired files.
+/// Writes a file atomically: a reader sees all of it or nothing. When this returns, the file
+/// survives a power failure: its records then count as processed. Removes expired files.
 pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> {
     if let Some(oldest) = SystemTime::now().checked_sub(RETENTION) {
         expire(folder, oldest)?;
     }
     let path = folder.join(&document.name);
     let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(StoreError::unavailable(Store::Quarantine, format!("{} is no file's path", path.display())));
+        return Err(StoreError::unavailable(
+            Store::Quarantine,
+            format!("{} is no file's path", path.display()),
+        ));
     };
     let partial = directory.join(format!(".{}.partial", name.to_string_lossy()));
-    let parent_of_new = folder.parent().filter(|above| !folder.exists() && !above.as_os_str().is_empty());
+    let parent_of_new = folder
+        .parent()
+        .filter(|above| !folder.exists() && !above.as_os_str().is_empty());
     let write = || {
         std::fs::create_dir_all(directory)?;
         let mut file = File::create(&partial)?;
@@ -93,7 +115,9 @@ pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> 
         file.sync_all()?;
         std::fs::rename(&partial, &path)?;
         // The names of the file, and of the folders that may be new.
-        let within = directory.ancestors().take_while(|above| above.starts_with(folder));
+        let within = directory
+            .ancestors()
+            .take_while(|above| above.starts_with(folder));
         within.chain(parent_of_new).try_for_each(sync_folder)
     };
     write().map_err(failed(folder))
@@ -113,9 +137,15 @@ mod tests {
     #[test]
     fn a_batch_expires_and_a_younger_one_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let batch = |name: &str| Document { name: name.to_owned(), body: "{}".to_owned() };
+        let batch = |name: &str| Document {
+            name: name.to_owned(),
+            body: "{}".to_owned(),
+        };
         let age = |name: &str, age: Duration| {
-            let file = std::fs::File::options().write(true).open(folder.path().join(name)).unwrap();
+            let file = std::fs::File::options()
+                .write(true)
+                .open(folder.path().join(name))
+                .unwrap();
             file.set_modified(SystemTime::now() - age).unwrap();
         };
         for name in ["day/expired", "day/young"] {
@@ -124,13 +154,19 @@ mod tests {
         age("day/expired", RETENTION + Duration::from_secs(60));
         age("day/young", RETENTION - Duration::from_secs(60));
         put(folder.path(), &batch("day/new")).unwrap();
-        assert_eq!(list(folder.path(), None, 10).unwrap(), ["day/new", "day/young"]);
+        assert_eq!(
+            list(folder.path(), None, 10).unwrap(),
+            ["day/new", "day/young"]
+        );
     }
 
     #[test]
     fn a_batch_that_the_disk_does_not_confirm_is_not_in_quarantine() {
         let folder = tempfile::tempdir().unwrap();
-        let batch = Document { name: "day/batch".to_owned(), body: "{}".to_owned() };
+        let batch = Document {
+            name: "day/batch".to_owned(),
+            body: "{}".to_owned(),
+        };
         // A file that takes everything and keeps nothing.
         std::fs::create_dir(folder.path().join("day")).unwrap();
         std::os::unix::fs::symlink("/dev/null", folder.path().join("day/.batch.partial")).unwrap();

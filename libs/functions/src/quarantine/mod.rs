@@ -1,11 +1,12 @@
-//! The quarantine (a dead-letter store): the place for poison records, which a handler can never process.
+//! The quarantine (a dead-letter store): the place for poison records, which a handler can never
+//! process.
 //!
-//! It uses the format of a batch that an event source mapping gave up on (AWS Lambda, "Retain discarded records for a
-//! DynamoDB event source"), so readers of the quarantine handle one format.
+//! It uses the format of a batch that an event source mapping gave up on (AWS Lambda, "Retain
+//! discarded records for a DynamoDB event source"), so readers of the quarantine handle one format.
 //!
 //! - `folder`: files, for one machine.
-//! - `bucket`: objects in S3, where the mappings put theirs. Only with the feature `s3`: its client takes long to compile, and
-//!   `pagemark` keeps its quarantine in a folder.
+//! - `bucket`: objects in S3, where the mappings put theirs. Only with the feature `s3`: its client
+//!   takes long to compile, and `pagemark` keeps its quarantine in a folder.
 //! - `document`: the format, and the name of a batch.
 //! - `contents`: the comments that a batch names, for the repair job.
 
@@ -26,8 +27,9 @@ pub use contents::QuarantinedBatch;
 use document::Document;
 use process::{Store, StoreError};
 
-/// Maximum retention time of a batch. It holds comment texts, and a deleted comment must not outlive its deletion for
-/// ever. Alarms call a person long before. In S3 the bucket's lifecycle rule removes the batch (`infra/template.yaml`).
+/// Maximum retention time of a batch. It holds comment texts, and a deleted comment must not
+/// outlive its deletion for ever. Alarms call a person long before. In S3 the bucket's lifecycle
+/// rule removes the batch (`infra/template.yaml`).
 pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +50,11 @@ impl FromStr for QuarantinePlace {
 
     /// Accepts `mapping`, `folder:` and a path, or `s3://`, a bucket and, after a slash, a prefix.
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || format!("{text:?} is none of `mapping`, `s3://BUCKET`, `s3://BUCKET/PREFIX`, `folder:PATH`");
+        let unknown = || {
+            format!(
+                "{text:?} is none of `mapping`, `s3://BUCKET`, `s3://BUCKET/PREFIX`, `folder:PATH`"
+            )
+        };
         match text.split_once(':') {
             None if text == "mapping" => Ok(Self::Mapping),
             Some(("folder", path)) if !path.is_empty() => Ok(Self::Folder(path.into())),
@@ -59,11 +65,18 @@ impl FromStr for QuarantinePlace {
                 let place = place.strip_prefix("//").ok_or_else(unknown)?;
                 let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
                 let prefix = prefix.trim_end_matches('/');
-                let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
+                let prefix = if prefix.is_empty() {
+                    String::new()
+                } else {
+                    format!("{prefix}/")
+                };
                 if bucket.is_empty() {
                     return Err(unknown());
                 }
-                Ok(Self::Bucket { bucket: bucket.to_owned(), prefix })
+                Ok(Self::Bucket {
+                    bucket: bucket.to_owned(),
+                    prefix,
+                })
             }
             _ => Err(unknown()),
         }
@@ -75,23 +88,28 @@ pub enum Quarantine {
     Folder(PathBuf),
     #[cfg(feature = "s3")]
     Bucket(Bucket),
-    /// No separate place. The handler reports the record as failed. After the last try, the event source mapping puts
-    /// it into its on-failure destination.
+    /// No separate place. The handler reports the record as failed. After the last try, the event
+    /// source mapping puts it into its on-failure destination.
     Mapping,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
     pub function: String,
-    /// The condition, such as the service's `RetryAttemptsExhausted`, or `MalformedRecord` of a handler.
+    /// The condition, such as the service's `RetryAttemptsExhausted`, or `MalformedRecord` of a
+    /// handler.
     pub condition: String,
     pub detail: String,
     pub invoke_count: u32,
 }
 
 impl Quarantine {
-    /// Opens the quarantine at a place. `s3_url` is the endpoint of an S3 other than AWS's. Sends nothing yet.
-    #[cfg_attr(not(feature = "s3"), expect(unused_variables, reason = "only S3 has an endpoint"))]
+    /// Opens the quarantine at a place. `s3_url` is the endpoint of an S3 other than AWS's. Sends
+    /// nothing yet.
+    #[cfg_attr(
+        not(feature = "s3"),
+        expect(unused_variables, reason = "only S3 has an endpoint")
+    )]
     pub async fn connect(place: &QuarantinePlace, s3_url: Option<&str>) -> Self {
         match place {
             QuarantinePlace::Folder(folder) => Self::Folder(folder.clone()),
@@ -112,11 +130,15 @@ impl Quarantine {
             Self::Folder(folder) => folder::put(folder, &Document::new(reason, event)),
             #[cfg(feature = "s3")]
             Self::Bucket(bucket) => bucket.put(&Document::new(reason, event)).await,
-            Self::Mapping => Err(StoreError::unavailable(Store::Quarantine, "left to the event source mapping")),
+            Self::Mapping => Err(StoreError::unavailable(
+                Store::Quarantine,
+                "left to the event source mapping",
+            )),
         }
     }
 
-    /// At most `limit` batch names after `after`, in ascending order. A quarantine without a separate place has none.
+    /// At most `limit` batch names after `after`, in ascending order. A quarantine without a
+    /// separate place has none.
     pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Folder(folder) => folder::list(folder, after, limit),
@@ -152,14 +174,22 @@ mod tests {
     #[test]
     fn a_place_is_the_mapping_a_folder_or_a_bucket_and_nothing_else() {
         let bucket = |bucket: &str, prefix: &str| {
-            Ok(QuarantinePlace::Bucket { bucket: bucket.to_owned(), prefix: prefix.to_owned() })
+            Ok(QuarantinePlace::Bucket {
+                bucket: bucket.to_owned(),
+                prefix: prefix.to_owned(),
+            })
         };
         assert_eq!("mapping".parse(), Ok(QuarantinePlace::Mapping));
-        assert_eq!("folder:/a/b".parse(), Ok(QuarantinePlace::Folder("/a/b".into())));
+        assert_eq!(
+            "folder:/a/b".parse(),
+            Ok(QuarantinePlace::Folder("/a/b".into()))
+        );
         assert_eq!("s3://b".parse(), bucket("b", ""));
         assert_eq!("s3://b/".parse(), bucket("b", ""));
         assert_eq!("s3://b/p/q/".parse(), bucket("b", "p/q/"));
-        for wrong in ["", "map", "folder:", "s3:", "s3:b", "s3://", "s3:///p", "mapping:", "/a/b"] {
+        for wrong in [
+            "", "map", "folder:", "s3:", "s3:b", "s3://", "s3:///p", "mapping:", "/a/b",
+        ] {
             assert!(wrong.parse::<QuarantinePlace>().is_err(), "{wrong}");
         }
     }

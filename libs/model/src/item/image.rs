@@ -1,11 +1,12 @@
-//! The reading of an item under the key of a primary item, and the duplicates that a published one implies.
+//! The reading of an item under the key of a primary item, and the duplicates that a published one
+//! implies.
 
 use serde_dynamo::{AttributeValue, Item};
 
 use super::{CommentItem, NoBlob, PRIMARY_ONLY, PlacedComment, attribute, malformed};
 use crate::{
-    blob, comment::Placement, error::Malformed, filter::FilterKey, id::CommentId, revision::Revision, status::Status,
-    timestamp::Timestamp,
+    blob, comment::Placement, error::Malformed, filter::FilterKey, id::CommentId,
+    revision::Revision, status::Status, timestamp::Timestamp,
 };
 
 /// Reads everything that the repair job cannot supply.
@@ -20,18 +21,20 @@ fn primary_of(item: &Item) -> Result<(CommentItem<NoBlob, &str>, PlacedComment),
     Ok((attributes, placed))
 }
 
-/// The comment of an invalid primary item whose revision or key of the index `primaries` is missing or wrong. All else is
-/// right, so the repair job can supply them. `None` when a person has to look. (A valid item's comment too.)
+/// The comment of an invalid primary item whose revision or key of the index `primaries` is missing
+/// or wrong. All else is right, so the repair job can supply them. `None` when a person has to
+/// look. (A valid item's comment too.)
 pub fn incomplete(item: &Item) -> Option<PlacedComment> {
     primary_of(item).ok().map(|(_, placed)| placed)
 }
 
-/// The comment of a valid primary item, or of an image of it in the stream, and the item. Only a published one implies
-/// duplicates and ranks.
+/// The comment of a valid primary item, or of an image of it in the stream, and the item. Only a
+/// published one implies duplicates and ranks.
 ///
-/// Duplicates are made from the whole item, so that they equal it also in attributes that this version of the code does
-/// not know. Only the keys of the sparse indexes are left out. The item is borrowed, and its text is checked but not
-/// copied. A handler looks at two images a record, and copies of their texts would cost it more than all its other work.
+/// Duplicates are made from the whole item, so that they equal it also in attributes that this
+/// version of the code does not know. Only the keys of the sparse indexes are left out. The item is
+/// borrowed, and its text is checked but not copied. A handler looks at two images a record, and
+/// copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image<'item> {
     pub id: CommentId,
@@ -46,8 +49,20 @@ impl<'item> Image<'item> {
     pub fn read(item: &'item Item) -> Result<Self, Malformed> {
         let (attributes, placed) = primary_of(item)?;
         let revision = attributes.revision_of(&placed)?;
-        let PlacedComment { id, placement, created_at, status } = placed;
-        Ok(Self { id, placement, created_at, status, revision, item })
+        let PlacedComment {
+            id,
+            placement,
+            created_at,
+            status,
+        } = placed;
+        Ok(Self {
+            id,
+            placement,
+            created_at,
+            status,
+            revision,
+            item,
+        })
     }
 
     /// The image of a published comment.
@@ -56,15 +71,22 @@ impl<'item> Image<'item> {
         if image.status.is_published() {
             return Ok(image);
         }
-        Err(malformed(item, attribute::UNPUBLISHED, &format!("says that the comment is {}", image.status)))
+        Err(malformed(
+            item,
+            attribute::UNPUBLISHED,
+            &format!("says that the comment is {}", image.status),
+        ))
     }
 
     /// The keys of its duplicates; none when it is not published.
     pub fn duplicate_keys(&self) -> impl Iterator<Item = FilterKey> {
-        self.placement.duplicate_keys().filter(move |_| self.status.is_published())
+        self.placement
+            .duplicate_keys()
+            .filter(move |_| self.status.is_published())
     }
 
-    /// The attributes in which an item differs from its expected duplicate, ascending; the key is not compared.
+    /// The attributes in which an item differs from its expected duplicate, ascending; the key is
+    /// not compared.
     pub fn differences(&self, found: &Item) -> Vec<String> {
         let is_right = |name: &str| match name {
             attribute::SK => true,
@@ -72,14 +94,23 @@ impl<'item> Image<'item> {
             name if PRIMARY_ONLY.contains(&name) => !found.contains_key(name),
             _ => found.get(name) == self.item.get(name),
         };
-        let names = self.item.keys().chain(found.keys()).map(String::as_str).chain([attribute::AUTO]);
-        let mut wrong: Vec<String> = names.filter(|name| !is_right(name)).map(str::to_owned).collect();
+        let names = self
+            .item
+            .keys()
+            .chain(found.keys())
+            .map(String::as_str)
+            .chain([attribute::AUTO]);
+        let mut wrong: Vec<String> = names
+            .filter(|name| !is_right(name))
+            .map(str::to_owned)
+            .collect();
         wrong.sort_unstable();
         wrong.dedup();
         wrong
     }
 
-    /// The duplicate of the item under another key. It leaves out the attributes that key a sparse index.
+    /// The duplicate of the item under another key. It leaves out the attributes that key a sparse
+    /// index.
     pub fn duplicate(&self, key: &FilterKey) -> Item {
         let mut duplicate = self.item.clone().into_inner();
         duplicate.retain(|name, _| !PRIMARY_ONLY.contains(&name.as_str()));

@@ -25,7 +25,12 @@ pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> C
 
 pub(crate) fn placed(comment: &Comment) -> PlacedComment {
     let (id, placement) = (comment.id.clone(), comment.placement());
-    PlacedComment { id, placement, created_at: comment.created_at, status: comment.status }
+    PlacedComment {
+        id,
+        placement,
+        created_at: comment.created_at,
+        status: comment.status,
+    }
 }
 
 pub(crate) fn primary_item(comment: &Comment) -> Item {
@@ -59,27 +64,51 @@ fn site_data(attributes: &str, author_id: &str) -> SiteData {
 #[test]
 fn an_unpublished_item_has_no_key_of_a_reader_and_reads_back() {
     for status in Status::UNPUBLISHED {
-        let comment = Comment { status, ..comment("c1", "a/b", "en", 4) };
+        let comment = Comment {
+            status,
+            ..comment("c1", "a/b", "en", 4)
+        };
         let item = primary_item(&comment);
         let mut names: Vec<&String> = item.keys().collect();
         names.sort();
-        let expected = ["comment_blob", "language", "pk", "rating", "revision", "sk", "unpublished", "unpublished_cd"];
+        let expected = [
+            "comment_blob",
+            "language",
+            "pk",
+            "rating",
+            "revision",
+            "sk",
+            "unpublished",
+            "unpublished_cd",
+        ];
         assert_eq!(names, expected);
         assert_eq!(item["unpublished"], text_value(status.as_str()));
-        assert_eq!(item["unpublished_cd"], text_value("2024-02-29T12:00:00.123Z#c1"));
+        assert_eq!(
+            item["unpublished_cd"],
+            text_value("2024-02-29T12:00:00.123Z#c1")
+        );
         let read = Image::read(&item).unwrap();
-        assert_eq!((read.status, read.placement, read.revision), (status, comment.placement(), comment.revision));
+        assert_eq!(
+            (read.status, read.placement, read.revision),
+            (status, comment.placement(), comment.revision)
+        );
         assert_eq!(comment_of_primary(&item), Ok(comment.clone()));
         let typed: CommentItem = serde_dynamo::from_item(item.clone()).unwrap();
         assert_eq!(typed.into_comment(), Ok(comment));
         let named = Image::of_primary(&item).unwrap_err().to_string();
-        assert!(named.contains("attribute unpublished: says that the comment is"), "{named}");
+        assert!(
+            named.contains("attribute unpublished: says that the comment is"),
+            "{named}"
+        );
     }
 }
 
 #[test]
 fn an_item_with_attributes_of_both_forms_is_invalid() {
-    let hidden = primary_item(&Comment { status: Status::Hidden, ..comment("c1", "p", "en", 4) });
+    let hidden = primary_item(&Comment {
+        status: Status::Hidden,
+        ..comment("c1", "p", "en", 4)
+    });
     let published = primary_item(&comment("c1", "p", "en", 4));
     for (of, name, value) in [
         (&hidden, "cd", text_value("2024-02-29T12:00:00.123Z#c1")),
@@ -87,22 +116,40 @@ fn an_item_with_attributes_of_both_forms_is_invalid() {
         (&hidden, "pcd", text_value("p#2024-02-29T12:00:00.123Z#c1")),
         (&hidden, "unpublished", text_value("published")),
         (&hidden, "unpublished", AttributeValue::Bool(true)),
-        (&hidden, "unpublished_cd", text_value("2024-02-29T12:00:00.123Z#c2")),
+        (
+            &hidden,
+            "unpublished_cd",
+            text_value("2024-02-29T12:00:00.123Z#c2"),
+        ),
         (&published, "unpublished", text_value("hidden")),
-        (&published, "unpublished_cd", text_value("2024-02-29T12:00:00.123Z#c1")),
+        (
+            &published,
+            "unpublished_cd",
+            text_value("2024-02-29T12:00:00.123Z#c1"),
+        ),
     ] {
         let mut both = of.clone().into_inner();
         both.insert(name.to_owned(), value);
         let read = Item::from(both);
-        assert!(Image::read(&read).is_err() && incomplete(&read).is_none(), "{name}: {read:?}");
+        assert!(
+            Image::read(&read).is_err() && incomplete(&read).is_none(),
+            "{name}: {read:?}"
+        );
         assert!(comment_of(&read).is_err(), "{name}");
     }
 }
 
 #[test]
 fn an_edit_gives_an_item_the_form_of_its_status() {
-    let of = |status| Comment { status, ..comment("c1", "p", "en", 4) };
-    for (before, after) in [Status::ALL, Status::ALL].into_iter().multi_cartesian_product().map(|of| (of[0], of[1])) {
+    let of = |status| Comment {
+        status,
+        ..comment("c1", "p", "en", 4)
+    };
+    for (before, after) in [Status::ALL, Status::ALL]
+        .into_iter()
+        .multi_cartesian_product()
+        .map(|of| (of[0], of[1]))
+    {
         let item = edited(primary_item(&of(before)), &of(after), BlobFormat::Map).unwrap();
         assert_eq!(item, primary_item(&of(after)), "{before} to {after}");
     }
@@ -111,10 +158,19 @@ fn an_edit_gives_an_item_the_form_of_its_status() {
 #[test]
 fn items_read_back_as_the_comment_and_only_the_primary_item_names_the_author() {
     let site = site_data(r#"{"verified":true,"n":1.50}"#, "u-7");
-    let comment = Comment { site, ..comment("c1", "a/b", "en", 4) };
+    let comment = Comment {
+        site,
+        ..comment("c1", "a/b", "en", 4)
+    };
     let item = primary_item(&comment);
-    assert_eq!(item["attributes"], text_value(r#"{"verified":true,"n":1.50}"#));
-    assert_eq!((&item["author_id"], comment_of(&item)), (&text_value("u-7"), Ok(comment.clone())));
+    assert_eq!(
+        item["attributes"],
+        text_value(r#"{"verified":true,"n":1.50}"#)
+    );
+    assert_eq!(
+        (&item["author_id"], comment_of(&item)),
+        (&text_value("u-7"), Ok(comment.clone()))
+    );
     let image = Image::of_primary(&item).unwrap();
     assert_eq!(
         (&image.id, &image.placement, image.created_at),
@@ -124,9 +180,22 @@ fn items_read_back_as_the_comment_and_only_the_primary_item_names_the_author() {
         let duplicate: CommentItem = serde_dynamo::from_item(image.duplicate(&key)).unwrap();
         assert_eq!(duplicate.auto, Some(true));
         let keys = (&duplicate.shard, &duplicate.pcd, &duplicate.author_id);
-        assert_eq!(keys, (&None, &None, &None), "only primary items are in the sparse indexes");
-        let site = SiteData { author_id: None, ..comment.site.clone() };
-        assert_eq!(duplicate.into_comment().unwrap(), Comment { site, ..comment.clone() });
+        assert_eq!(
+            keys,
+            (&None, &None, &None),
+            "only primary items are in the sparse indexes"
+        );
+        let site = SiteData {
+            author_id: None,
+            ..comment.site.clone()
+        };
+        assert_eq!(
+            duplicate.into_comment().unwrap(),
+            Comment {
+                site,
+                ..comment.clone()
+            }
+        );
     }
 }
 
@@ -167,27 +236,60 @@ fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
         ("comment_blob", None),
         ("comment_blob", text("said in confidence")),
         ("comment_blob", Some(AttributeValue::B(vec![7, 1]))),
-        ("comment_blob", Some(AttributeValue::M([("title".to_owned(), text_value("No body"))].into()))),
+        (
+            "comment_blob",
+            Some(AttributeValue::M(
+                [("title".to_owned(), text_value("No body"))].into(),
+            )),
+        ),
     ] {
         let item = with(name, value.clone());
         let malformed = Image::read(&item).unwrap_err();
         assert_eq!(incomplete(&item), None, "{name} {value:?}");
         let key = |name: &str| super::text(&item, name).unwrap().to_owned();
-        let named = format!("malformed item: pk {:?}, sk {:?}, attribute {name}: ", key("pk"), key("sk"));
+        let named = format!(
+            "malformed item: pk {:?}, sk {:?}, attribute {name}: ",
+            key("pk"),
+            key("sk")
+        );
         let says = malformed.to_string();
-        assert!(says.starts_with(&named) && !says.contains("confidence"), "{name} {value:?}: {says}");
-        assert_eq!(comment_of(&item).is_err(), name != "sk", "a duplicate's key is no fault of a comment");
+        assert!(
+            says.starts_with(&named) && !says.contains("confidence"),
+            "{name} {value:?}: {says}"
+        );
+        assert_eq!(
+            comment_of(&item).is_err(),
+            name != "sk",
+            "a duplicate's key is no fault of a comment"
+        );
     }
 }
 
 #[test]
 fn only_a_revision_and_the_keys_of_the_sparse_index_can_be_supplied() {
-    let wrong = || [None, Some(text_value("none")), Some(AttributeValue::N("1".to_owned()))];
-    for (name, value) in ["revision", "shard", "pcd"].into_iter().flat_map(|name| wrong().map(|value| (name, value))) {
+    let wrong = || {
+        [
+            None,
+            Some(text_value("none")),
+            Some(AttributeValue::N("1".to_owned())),
+        ]
+    };
+    for (name, value) in ["revision", "shard", "pcd"]
+        .into_iter()
+        .flat_map(|name| wrong().map(|value| (name, value)))
+    {
         let item = with(name, value);
         let malformed = Image::read(&item).unwrap_err();
-        assert_eq!(incomplete(&item), Some(placed(&comment("c1", "p", "en", 4))));
-        assert!(malformed.to_string().contains(&format!("attribute {name}: ")), "{malformed}");
+        assert_eq!(
+            incomplete(&item),
+            Some(placed(&comment("c1", "p", "en", 4)))
+        );
+        assert!(
+            malformed
+                .to_string()
+                .contains(&format!("attribute {name}: ")),
+            "{malformed}"
+        );
         let mut both = item.into_inner();
         both.remove("rating");
         assert_eq!(incomplete(&Item::from(both)), None);
@@ -196,12 +298,18 @@ fn only_a_revision_and_the_keys_of_the_sparse_index_can_be_supplied() {
 
 #[test]
 fn a_duplicate_with_a_key_of_a_sparse_index_is_stale() {
-    let item = primary_item(&Comment { site: site_data("{}", "u-7"), ..comment("c1", "p", "en", 4) });
+    let item = primary_item(&Comment {
+        site: site_data("{}", "u-7"),
+        ..comment("c1", "p", "en", 4)
+    });
     let image = Image::of_primary(&item).unwrap();
     let key = image.placement.duplicate_keys().next().unwrap();
     for name in PRIMARY_ONLY {
         let mut duplicate = image.duplicate(&key).into_inner();
-        let value = item.get(name).cloned().unwrap_or_else(|| text_value("pending"));
+        let value = item
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| text_value("pending"));
         duplicate.insert(name.to_owned(), value);
         assert_eq!(image.differences(&Item::from(duplicate)), [name]);
     }
@@ -215,7 +323,8 @@ fn any_value() -> impl Strategy<Value = AttributeValue> {
         any::<bool>().prop_map(AttributeValue::Bool),
         Just(AttributeValue::Null(true)),
         prop::collection::vec(any::<u8>(), 1..4).prop_map(AttributeValue::B),
-        prop::collection::btree_set("[a-z]{1,3}", 1..3).prop_map(|set| AttributeValue::Ss(set.into_iter().collect())),
+        prop::collection::btree_set("[a-z]{1,3}", 1..3)
+            .prop_map(|set| AttributeValue::Ss(set.into_iter().collect())),
     ];
     plain.prop_recursive(2, 8, 3, |inner| {
         prop_oneof![
@@ -231,7 +340,8 @@ fn unknown() -> impl Strategy<Value = HashMap<String, AttributeValue>> {
 }
 
 proptest! {
-    /// Each edit sets all that an edit can set; formats change between edits, as in a rolling deployment.
+    /// Each edit sets all that an edit can set; formats change between edits, as in a rolling
+    /// deployment.
     #[test]
     fn unknown_attributes_and_unknown_keys_of_the_text_survive_every_edit(
         (attributes, keys) in (unknown(), unknown()),

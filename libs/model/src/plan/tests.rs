@@ -36,8 +36,11 @@ fn stored(comment: &Comment) -> Item {
 fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) -> EventRecord {
     let either = old.or(new).expect("a record has an image");
     let keys = |item: Item| {
-        let keys: BTreeMap<_, _> =
-            item.into_inner().into_iter().filter(|(name, _)| name == "pk" || name == "sk").collect();
+        let keys: BTreeMap<_, _> = item
+            .into_inner()
+            .into_iter()
+            .filter(|(name, _)| name == "pk" || name == "sk")
+            .collect();
         serde_json::to_value(keys).unwrap()
     };
     let mut change = serde_json::json!({
@@ -64,9 +67,10 @@ fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) 
     .unwrap()
 }
 
-/// Turns a text into the records of a stream, one line a step. `item language rating` writes an item, `item -` deletes
-/// it, `item language rating !` writes an invalid item, and `item language rating pending` (or `hidden`) one that is not
-/// published. An item is a comment's id, with `@` and a product unless that is `p`.
+/// Turns a text into the records of a stream, one line a step. `item language rating` writes an
+/// item, `item -` deletes it, `item language rating !` writes an invalid item, and `item language
+/// rating pending` (or `hidden`) one that is not published. An item is a comment's id, with `@` and
+/// a product unless that is `p`.
 fn records(script: &str) -> Vec<EventRecord> {
     let mut state: BTreeMap<String, Comment> = BTreeMap::new();
     let mut records = Vec::new();
@@ -78,8 +82,16 @@ fn records(script: &str) -> Vec<EventRecord> {
             let (rating, mark) = rating.split_once(' ').unwrap_or((rating, "published"));
             let mut new = comment(id, product, language, rating.parse().unwrap());
             let is_invalid = mark == "!";
-            new.status = if is_invalid { Status::Published } else { Status::parse(mark).unwrap() };
-            new.revision = Revision::after(old.as_ref().map(|c| c.revision), Timestamp::from_epoch_ms(0).unwrap(), 1);
+            new.status = if is_invalid {
+                Status::Published
+            } else {
+                Status::parse(mark).unwrap()
+            };
+            new.revision = Revision::after(
+                old.as_ref().map(|c| c.revision),
+                Timestamp::from_epoch_ms(0).unwrap(),
+                1,
+            );
             if is_invalid {
                 new.text.body = INVALID.to_owned();
             }
@@ -98,21 +110,35 @@ fn records(script: &str) -> Vec<EventRecord> {
 
 fn changes(records: &[EventRecord]) -> Vec<CommentChange<'_>> {
     let batch = decode_batch(records);
-    let is_invalid =
-        |record: &EventRecord| !record.change.new_image.is_empty() && !record.change.new_image.contains_key("revision");
+    let is_invalid = |record: &EventRecord| {
+        !record.change.new_image.is_empty() && !record.change.new_image.contains_key("revision")
+    };
     let invalid = records.iter().positions(is_invalid).collect_vec();
-    assert_eq!(batch.malformed.iter().map(|(place, _)| *place).collect_vec(), invalid, "and no others");
+    assert_eq!(
+        batch
+            .malformed
+            .iter()
+            .map(|(place, _)| *place)
+            .collect_vec(),
+        invalid,
+        "and no others"
+    );
     batch.changes
 }
 
 fn planned(script: &str) -> String {
     let records = records(script);
     let lines = changes(&records).into_iter().map(|change| {
-        let (puts, deletes): (Vec<_>, Vec<_>) =
-            plan_fan_out(&change).into_iter().partition(|write| matches!(write, DuplicateWrite::Put { .. }));
+        let (puts, deletes): (Vec<_>, Vec<_>) = plan_fan_out(&change)
+            .into_iter()
+            .partition(|write| matches!(write, DuplicateWrite::Put { .. }));
         let edits = plan_index_edits(&change);
         let sets = |sets: fn(&IndexEdit) -> &[BaseSet]| {
-            edits.iter().flat_map(sets).map(|set| set.to_string().replace("PRODUCT#p:", "")).join(" ")
+            edits
+                .iter()
+                .flat_map(sets)
+                .map(|set| set.to_string().replace("PRODUCT#p:", ""))
+                .join(" ")
         };
         let (id, puts, deletes) = (&change.id, puts.len(), deletes.len());
         let (add, remove) = (sets(|edit| &edit.add), sets(|edit| &edit.remove));
@@ -177,23 +203,43 @@ fn every_key_of_the_last_image_is_written_and_every_other_key_is_deleted() {
 #[test]
 fn an_item_that_became_invalid_is_reported_once_with_its_key() {
     let records = records("c1 en 4\nc1 en 4 !\nc1 -");
-    let malformed = decode_record(&records[1]).unwrap().unwrap().invalid.unwrap();
+    let malformed = decode_record(&records[1])
+        .unwrap()
+        .unwrap()
+        .invalid
+        .unwrap();
     expect![[r#"malformed item: pk "COMMENT#c1", sk "PRODUCT#p/~/~", attribute revision: is missing or no text"#]]
         .assert_eq(&malformed.to_string());
-    assert_eq!(decode_record(&records[2]), Ok(None), "nothing is left to delete");
+    assert_eq!(
+        decode_record(&records[2]),
+        Ok(None),
+        "nothing is left to delete"
+    );
 }
 
 #[test]
 fn records_that_are_not_of_primary_items_change_nothing() {
     let mut duplicate = record(0, None, Some(&comment("c1", "p", "en", 4)));
-    let key = comment("c1", "p", "en", 4).placement().duplicate_keys().next().unwrap();
-    let item = Image::of_primary(&primary_item(&comment("c1", "p", "en", 4))).unwrap().duplicate(&key);
-    duplicate.change.keys.insert("sk".to_owned(), item["sk"].clone());
+    let key = comment("c1", "p", "en", 4)
+        .placement()
+        .duplicate_keys()
+        .next()
+        .unwrap();
+    let item = Image::of_primary(&primary_item(&comment("c1", "p", "en", 4)))
+        .unwrap()
+        .duplicate(&key);
+    duplicate
+        .change
+        .keys
+        .insert("sk".to_owned(), item["sk"].clone());
     duplicate.change.new_image = item;
     assert_eq!(decode_record(&duplicate), Ok(None));
 
     let same = comment("c1", "p", "en", 4);
-    assert_eq!(decode_record(&record(0, Some(&same), Some(&same))), Ok(None));
+    assert_eq!(
+        decode_record(&record(0, Some(&same), Some(&same))),
+        Ok(None)
+    );
 }
 
 #[test]
@@ -220,23 +266,37 @@ struct Derived {
 }
 
 impl Derived {
-    /// Applies a batch; `cut` limits how many of its writes happen, as when the handler dies in the middle.
+    /// Applies a batch; `cut` limits how many of its writes happen, as when the handler dies in the
+    /// middle.
     fn apply(&mut self, batch: &[EventRecord], cut: usize) {
         let batch = changes(batch);
         let writes: Vec<DuplicateWrite> = batch.iter().flat_map(plan_fan_out).collect();
-        assert!(writes.iter().map(DuplicateWrite::key).all_unique(), "a key is written twice in one batch");
+        assert!(
+            writes.iter().map(DuplicateWrite::key).all_unique(),
+            "a key is written twice in one batch"
+        );
         for write in writes.into_iter().take(cut) {
-            let key = (write.key().id.to_string(), write.key().filter_key.to_string());
+            let key = (
+                write.key().id.to_string(),
+                write.key().filter_key.to_string(),
+            );
             match write {
                 DuplicateWrite::Put { item, .. } => {
-                    let content = item.into_inner().into_iter().map(|(name, value)| (name, format!("{value:?}")));
+                    let content = item
+                        .into_inner()
+                        .into_iter()
+                        .map(|(name, value)| (name, format!("{value:?}")));
                     self.duplicates.insert(key, content.sorted().collect())
                 }
                 DuplicateWrite::Delete { .. } => self.duplicates.remove(&key),
             };
         }
         for edit in batch.iter().flat_map(plan_index_edits).take(cut) {
-            self.entries.extend(edit.add.iter().map(|set| (set.to_string(), edit.id.to_string())));
+            self.entries.extend(
+                edit.add
+                    .iter()
+                    .map(|set| (set.to_string(), edit.id.to_string())),
+            );
             for set in &edit.remove {
                 self.entries.remove(&(set.to_string(), edit.id.to_string()));
             }
@@ -244,12 +304,16 @@ impl Derived {
     }
 }
 
-/// How many items readers must find after a history: those whose last image is valid and published. The decoding and the
-/// plans take no part in this.
+/// How many items readers must find after a history: those whose last image is valid and published.
+/// The decoding and the plans take no part in this.
 fn visible(history: &[EventRecord]) -> usize {
-    let last: BTreeMap<String, &Item> =
-        history.iter().map(|record| (format!("{:?}", item_of(record)), &record.change.new_image)).collect();
-    last.values().filter(|image| image.contains_key("cd") && image.contains_key("revision")).count()
+    let last: BTreeMap<String, &Item> = history
+        .iter()
+        .map(|record| (format!("{:?}", item_of(record)), &record.change.new_image))
+        .collect();
+    last.values()
+        .filter(|image| image.contains_key("cd") && image.contains_key("revision"))
+        .count()
 }
 
 fn item_of(record: &EventRecord) -> [&AttributeValue; 2] {
@@ -260,7 +324,10 @@ fn item_of(record: &EventRecord) -> [&AttributeValue; 2] {
 fn mixed(history: &[EventRecord], draws: &[prop::sample::Index]) -> Vec<EventRecord> {
     let mut queues: BTreeMap<String, VecDeque<EventRecord>> = BTreeMap::new();
     for record in history {
-        queues.entry(format!("{:?}", item_of(record))).or_default().push_back(record.clone());
+        queues
+            .entry(format!("{:?}", item_of(record)))
+            .or_default()
+            .push_back(record.clone());
     }
     let mut mixed = Vec::new();
     let mut draws = draws.iter().cycle();
@@ -282,7 +349,12 @@ fn histories() -> impl Strategy<Value = Vec<EventRecord>> {
     ];
     let item = (0..4_u8, prop::sample::select(vec!["", "@q"]));
     prop::collection::vec((item, state), 1..40).prop_map(|steps| {
-        records(&steps.iter().map(|((id, product), state)| format!("c{id}{product} {state}")).join("\n"))
+        records(
+            &steps
+                .iter()
+                .map(|((id, product), state)| format!("c{id}{product} {state}"))
+                .join("\n"),
+        )
     })
 }
 
@@ -302,7 +374,8 @@ proptest! {
         let visible = visible(&history);
         let history = mixed(&history, &draws);
         let mut actual = Derived::default();
-        // Each delivery starts at or before the first record that is not done, and fails in the middle of a batch.
+        // Each delivery starts at or before the first record that is not done, and fails in the
+        // middle of a batch.
         let mut done = 0;
         for (start, batch_size, whole_batches, cut) in deliveries {
             done = start.index(done + 1);

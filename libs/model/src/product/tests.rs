@@ -15,7 +15,11 @@ use crate::{
 fn record(product: &str) -> ProductRecord {
     ProductRecord {
         product: ProductId::parse(product).unwrap(),
-        revision: Revision::after(None, Timestamp::parse("2024-02-29T12:00:00.123Z").unwrap(), 7),
+        revision: Revision::after(
+            None,
+            Timestamp::parse("2024-02-29T12:00:00.123Z").unwrap(),
+            7,
+        ),
         details: ProductDetails {
             name: "Espresso machine".to_owned(),
             url: Some(WebUrl::parse("url", "https://shop.example/a?b=1").unwrap()),
@@ -53,20 +57,36 @@ fn a_record_has_the_attributes_of_the_design() {
 fn an_item_in_the_wrong_shard_is_no_record() {
     let mut wrong: ProductItem = serde_dynamo::from_item(item("a/b")).unwrap();
     wrong.pk = record_pk(1);
-    assert!(ProductRecord::try_from(wrong).unwrap_err().to_string().contains("not a product of this shard"));
+    assert!(
+        ProductRecord::try_from(wrong)
+            .unwrap_err()
+            .to_string()
+            .contains("not a product of this shard")
+    );
 }
 
 #[test]
 fn no_index_and_no_reader_of_comments_takes_a_record_for_a_comment() {
-    for product in ["p", "/~/~", "COMMENT#c1", "~", "PRODUCT#p/~/~", &"/".repeat(ProductId::MAX_CHARS)] {
+    for product in [
+        "p",
+        "/~/~",
+        "COMMENT#c1",
+        "~",
+        "PRODUCT#p/~/~",
+        &"/".repeat(ProductId::MAX_CHARS),
+    ] {
         let item = item(product);
         let (pk, sk) = record_key(&ProductId::parse(product).unwrap());
         // Without these attributes, no index holds the item.
         for name in [attribute::CD, attribute::SHARD, attribute::PCD] {
             assert!(!item.contains_key(name), "{name}");
         }
-        // The filter of the functions, the table scan of the audit, the one definition of a comment.
-        assert!(!sk.ends_with(FilterKey::PRIMARY_SUFFIX) && FilterKey::parse(&sk).is_err(), "{sk}");
+        // The filter of the functions, the table scan of the audit, the one definition of a
+        // comment.
+        assert!(
+            !sk.ends_with(FilterKey::PRIMARY_SUFFIX) && FilterKey::parse(&sk).is_err(),
+            "{sk}"
+        );
         assert_eq!(comment_id_of_pk(&pk), None);
         assert!(Image::read(&item).is_err());
         let keys = json!({ "pk": { "S": pk }, "sk": { "S": sk } });
@@ -80,24 +100,54 @@ fn no_index_and_no_reader_of_comments_takes_a_record_for_a_comment() {
         });
         let record: EventRecord = serde_json::from_value(record).unwrap();
         assert_eq!(decode_record(&record), Ok(None));
-        assert!(pk.len() <= 2048 && sk.len() <= 1024, "within the limits of a key");
+        assert!(
+            pk.len() <= 2048 && sk.len() <= 1024,
+            "within the limits of a key"
+        );
     }
 }
 
 #[test]
 fn a_gtin_has_a_length_and_a_check_digit() {
     // The examples of the General Specifications, an EAN-8, a UPC-A, an ISBN-13 and an ITF-14.
-    for right in ["96385074", "036000291452", "4006381333931", "9780306406157", "10614141000415", "6291041500213"] {
+    for right in [
+        "96385074",
+        "036000291452",
+        "4006381333931",
+        "9780306406157",
+        "10614141000415",
+        "6291041500213",
+    ] {
         assert_eq!(Gtin::parse(right).unwrap().as_str(), right);
         let last = right.as_bytes()[right.len() - 1];
         for other in (b'0'..=b'9').filter(|digit| *digit != last) {
             let wrong = format!("{}{}", &right[..right.len() - 1], char::from(other));
-            assert!(Gtin::parse(&wrong).unwrap_err().problem.contains("check digit"), "{wrong}");
+            assert!(
+                Gtin::parse(&wrong)
+                    .unwrap_err()
+                    .problem
+                    .contains("check digit"),
+                "{wrong}"
+            );
         }
     }
-    for wrong in ["", "0", "1234567", "123456789", "0-306-40615-2", "978 0306406157", "٩٦٣٨٥٠٧٤", "4006381333931 "]
-    {
-        assert!(Gtin::parse(wrong).unwrap_err().problem.contains("8, 12, 13 or 14 digits"), "{wrong}");
+    for wrong in [
+        "",
+        "0",
+        "1234567",
+        "123456789",
+        "0-306-40615-2",
+        "978 0306406157",
+        "٩٦٣٨٥٠٧٤",
+        "4006381333931 ",
+    ] {
+        assert!(
+            Gtin::parse(wrong)
+                .unwrap_err()
+                .problem
+                .contains("8, 12, 13 or 14 digits"),
+            "{wrong}"
+        );
     }
 }
 
@@ -150,7 +200,11 @@ fn only_web_addresses_are_urls() {
         "https://a/%zz",
         "https://a\\b",
     ] {
-        assert_eq!(WebUrl::parse("image", wrong).unwrap_err().field, "image", "{wrong}");
+        assert_eq!(
+            WebUrl::parse("image", wrong).unwrap_err().field,
+            "image",
+            "{wrong}"
+        );
     }
     let long = |len: usize| format!("https://a/{}", "x".repeat(len - 10));
     assert!(WebUrl::parse("url", &long(WebUrl::MAX_LEN)).is_ok());
@@ -160,10 +214,28 @@ fn only_web_addresses_are_urls() {
 #[test]
 fn each_broken_field_is_named() {
     let too_long = |chars: usize| "x".repeat(chars + 1);
-    for name in [String::new(), " \u{200b}".to_owned(), "a\nb".to_owned(), too_long(ProductDetails::NAME_MAX_CHARS)] {
+    for name in [
+        String::new(),
+        " \u{200b}".to_owned(),
+        "a\nb".to_owned(),
+        too_long(ProductDetails::NAME_MAX_CHARS),
+    ] {
         assert_eq!(ProductDetails::new_name(name).unwrap_err().field, "name");
     }
-    assert_eq!(ProductDetails::new_brand(Some(too_long(ProductDetails::BRAND_MAX_CHARS))).unwrap_err().field, "brand");
-    assert_eq!(ProductDetails::new_sku(Some("a\tb".to_owned())).unwrap_err().field, "sku");
-    assert_eq!(ProductDetails::new_sku(Some("\u{2800}".to_owned())), Ok(None));
+    assert_eq!(
+        ProductDetails::new_brand(Some(too_long(ProductDetails::BRAND_MAX_CHARS)))
+            .unwrap_err()
+            .field,
+        "brand"
+    );
+    assert_eq!(
+        ProductDetails::new_sku(Some("a\tb".to_owned()))
+            .unwrap_err()
+            .field,
+        "sku"
+    );
+    assert_eq!(
+        ProductDetails::new_sku(Some("\u{2800}".to_owned())),
+        Ok(None)
+    );
 }

@@ -1,7 +1,8 @@
-//! Property tests of the parsers of text from outside. No parser panics. A value that a parser accepts reads back from
-//! its own spelling.
+//! Property tests of the parsers of text from outside. No parser panics. A value that a parser
+//! accepts reads back from its own spelling.
 //!
-//! A quarter of the texts are arbitrary. The others are nearly right, with the limits of the allowed values among them.
+//! A quarter of the texts are arbitrary. The others are nearly right, with the limits of the
+//! allowed values among them.
 
 use std::fmt::{Debug, Display};
 
@@ -9,8 +10,8 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    Cd, CommentId, FilterKey, Gtin, Language, Order, PageNumber, PageSize, Period, ProductId, Rating, RatingSet,
-    Revision, Timestamp, WebUrl,
+    Cd, CommentId, FilterKey, Gtin, Language, Order, PageNumber, PageSize, Period, ProductId,
+    Rating, RatingSet, Revision, Timestamp, WebUrl,
     item::{CommentItem, Image, attribute, comment_id_of_pk, comment_pk},
     journal::{JournalEntry, JournalItem},
 };
@@ -21,8 +22,7 @@ const ID: &str = r"[A-Za-z0-9._-]{0,65}|\.{0,3}|[a-z]{1,3}[é/ #]";
 const PRODUCT: &str = r"\.{0,3}|[a-z/ #~%{}é☕]{0,9}|[a-z]{200}é?|a[\x00-\x1f\x7f]";
 const ESCAPED_PRODUCT: &str = r"([a-z.é]|%(2F|2f|23|7E|25|7B|7D|20|41|C3|2|)){0,6}";
 const LANGUAGE: &str = r"[A-Za-z]{1,9}([-_][A-Za-z0-9]{1,9}){0,5}|[xiXI](-[a-z0-9]{1,8}){1,4}|~|";
-const WEB_URL: &str =
-    r"(https?|ftp|)(:|)(//|/|)[a-zA-Z.@-]{0,9}(:[0-9]{0,6})?[/?#]?([a-z0-9 é☕\\]|%[0-9a-fg]{0,2}){0,9}";
+const WEB_URL: &str = r"(https?|ftp|)(:|)(//|/|)[a-zA-Z.@-]{0,9}(:[0-9]{0,6})?[/?#]?([a-z0-9 é☕\\]|%[0-9a-fg]{0,2}){0,9}";
 const GTIN: &str = r"[0-9]{7,15}|[0-9é-]{0,14}";
 const RATINGS: &str = r"[0-6]?(\.[0-6]){0,5}|~";
 const NUMBER: &str = r"[+-]?[0-9]{0,21}|0{1,3}[1-9]|1[0-9]{12}";
@@ -33,12 +33,21 @@ fn text(pattern: &'static str) -> impl Strategy<Value = String> {
     prop_oneof![1 => any, 3 => pattern]
 }
 
-fn check<T: Debug + PartialEq + Display, E: Debug>(text: &str, parse: impl Fn(&str) -> Result<T, E>) -> TestCaseResult {
+fn check<T: Debug + PartialEq + Display, E: Debug>(
+    text: &str,
+    parse: impl Fn(&str) -> Result<T, E>,
+) -> TestCaseResult {
     if let Ok(parsed) = parse(text) {
         let own = parsed.to_string();
         match parse(&own) {
             Ok(again) => prop_assert_eq!(again, parsed, "{:?}", text),
-            Err(error) => prop_assert!(false, "{:?} reads as {:?}, and that is refused: {:?}", text, own, error),
+            Err(error) => prop_assert!(
+                false,
+                "{:?} reads as {:?}, and that is refused: {:?}",
+                text,
+                own,
+                error
+            ),
         }
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! Circuit breakers for servers that did not answer in time, for callers that must not wait.
 //!
-//! **Invariant:** while a server does not answer, one caller per [`PAUSE`] waits for it as the half-open probe. All
-//! others fail at once (`a_page_index_that_hangs_holds_up_one_reader_at_a_time`).
+//! **Invariant:** while a server does not answer, one caller per [`PAUSE`] waits for it as the
+//! half-open probe. All others fail at once
+//! (`a_page_index_that_hangs_holds_up_one_reader_at_a_time`).
 
 use std::{
     collections::HashMap,
@@ -12,13 +13,15 @@ use std::{
 use parking_lot::Mutex;
 use redis::{RedisError, RedisResult};
 
-/// Circuit-breaker open time. Longer than the usual wait of the probe, and short for a reader who retries.
+/// Circuit-breaker open time. Longer than the usual wait of the probe, and short for a reader who
+/// retries.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A server that has had no request for this long is forgotten: it has left the cluster.
 const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// The open breakers by server address. All connections to these servers share them. Usually none is open.
+/// The open breakers by server address. All connections to these servers share them. Usually none
+/// is open.
 #[derive(Debug, Default)]
 pub(crate) struct CircuitBreakers(Mutex<HashMap<String, OpenBreaker>>);
 
@@ -28,7 +31,8 @@ struct OpenBreaker {
     until: Instant,
 }
 
-/// Permission to ask a server. A half-open probe that is dropped without a result lets the next caller probe.
+/// Permission to ask a server. A half-open probe that is dropped without a result lets the next
+/// caller probe.
 #[derive(Debug)]
 pub(super) struct Permit<'server> {
     breakers: &'server CircuitBreakers,
@@ -55,7 +59,10 @@ impl Drop for Permit<'_> {
 
 impl CircuitBreakers {
     /// Admits a caller, or fails like the server because it did not answer a moment ago.
-    pub(super) fn admit<'server>(&'server self, server: &'server str) -> RedisResult<Permit<'server>> {
+    pub(super) fn admit<'server>(
+        &'server self,
+        server: &'server str,
+    ) -> RedisResult<Permit<'server>> {
         let mut is_probe = false;
         if let Some(breaker) = self.0.lock().get_mut(server) {
             let now = Instant::now();
@@ -65,11 +72,15 @@ impl CircuitBreakers {
             breaker.until = now + PAUSE;
             is_probe = true;
         }
-        Ok(Permit { breakers: self, server, is_probe })
+        Ok(Permit {
+            breakers: self,
+            server,
+            is_probe,
+        })
     }
 
-    /// Fails in the same way for a caller that has waited since `began` for a connection, when another caller failed to
-    /// open it meanwhile.
+    /// Fails in the same way for a caller that has waited since `began` for a connection, when
+    /// another caller failed to open it meanwhile.
     pub(super) fn still_admit(&self, server: &str, began: Instant) -> RedisResult<()> {
         match self.0.lock().get(server) {
             Some(breaker) if breaker.found > began => Err(open()),
@@ -83,7 +94,13 @@ impl CircuitBreakers {
                 let now = Instant::now();
                 let mut servers = self.0.lock();
                 servers.retain(|_, breaker| now.duration_since(breaker.found) < FORGOTTEN_AFTER);
-                servers.insert(server.to_owned(), OpenBreaker { found: now, until: now + PAUSE });
+                servers.insert(
+                    server.to_owned(),
+                    OpenBreaker {
+                        found: now,
+                        until: now + PAUSE,
+                    },
+                );
             }
             // The server refuses connections or requests. Such errors arrive at once anyway.
             Err(_) => {}
@@ -93,7 +110,11 @@ impl CircuitBreakers {
 }
 
 fn open() -> RedisError {
-    io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time a moment ago").into()
+    io::Error::new(
+        io::ErrorKind::TimedOut,
+        "it did not answer in time a moment ago",
+    )
+    .into()
 }
 
 #[cfg(test)]
@@ -104,7 +125,10 @@ mod tests {
     fn one_caller_probes_a_silent_server_and_the_others_fail_at_once() {
         let (breakers, began) = (CircuitBreakers::default(), Instant::now());
         assert!(breakers.admit("a").is_ok());
-        breakers.record::<()>("a", &Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));
+        breakers.record::<()>(
+            "a",
+            &Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()),
+        );
         assert!(breakers.admit("a").is_ok(), "a refusal opens no breaker");
         breakers.record::<()>("a", &Err(open()));
         assert!(breakers.admit("a").unwrap_err().is_timeout());
@@ -115,12 +139,17 @@ mod tests {
         breakers.0.lock().get_mut("a").unwrap().until = Instant::now();
         let later = Instant::now();
         let probe = breakers.admit("a").unwrap();
-        assert!(breakers.still_admit("a", later).is_ok(), "this one is the probe");
+        assert!(
+            breakers.still_admit("a", later).is_ok(),
+            "this one is the probe"
+        );
         assert!(breakers.admit("a").is_err());
         drop(probe);
         let next = breakers.admit("a").unwrap();
         assert!(breakers.admit("a").is_err(), "the next one is the probe");
-        next.record::<()>(&Err(io::Error::from(io::ErrorKind::ConnectionRefused).into()));
+        next.record::<()>(&Err(
+            io::Error::from(io::ErrorKind::ConnectionRefused).into()
+        ));
         assert!(breakers.admit("a").is_err());
         breakers.record("b", &Ok(()));
         assert!(breakers.admit("a").is_err());

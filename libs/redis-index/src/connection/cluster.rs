@@ -20,8 +20,8 @@ use super::{
     topology::{Layout, SlotRange, Topology, parse_slots},
 };
 
-/// How many known nodes are asked for the topology in parallel, besides the configured nodes. Some of them should be
-/// alive.
+/// How many known nodes are asked for the topology in parallel, besides the configured nodes. Some
+/// of them should be alive.
 const ASKED_MAX: usize = 6;
 
 /// Pause between two topology requests. A fail-over takes seconds, and every caller notices it.
@@ -35,7 +35,8 @@ pub(crate) struct Cluster {
     /// One of them. All nodes have the same user, password and certificates.
     template: Arc<Node>,
     known: Mutex<Known>,
-    /// When the topology was last requested, and with which error that ended. Locked during a request.
+    /// When the topology was last requested, and with which error that ended. Locked during a
+    /// request.
     refreshing: tokio::sync::Mutex<Option<(Instant, Option<RedisError>)>>,
 }
 
@@ -49,11 +50,20 @@ struct Known {
 impl Cluster {
     pub(super) fn new(seeds: Vec<Arc<Node>>) -> RedisResult<Self> {
         if seeds.iter().any(|seed| seed.address().is_none()) {
-            return Err((ErrorKind::InvalidClientConfig, "a cluster is not reached through a unix:// socket").into());
+            return Err((
+                ErrorKind::InvalidClientConfig,
+                "a cluster is not reached through a unix:// socket",
+            )
+                .into());
         }
         let no_url = || RedisError::from((ErrorKind::InvalidClientConfig, "no URL is given"));
         let template = Arc::clone(seeds.first().ok_or_else(no_url)?);
-        Ok(Self { seeds, template, known: Mutex::default(), refreshing: tokio::sync::Mutex::default() })
+        Ok(Self {
+            seeds,
+            template,
+            known: Mutex::default(),
+            refreshing: tokio::sync::Mutex::default(),
+        })
     }
 
     /// This cluster through separate connections: see [`Node::another`].
@@ -83,29 +93,45 @@ impl Cluster {
         let topology = self.refresh(seen.as_ref()).await?;
         let masters = topology.masters();
         let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
-        let answers: Vec<String> = try_join_all(masters.iter().map(|master| master.query(&nodes))).await?;
-        // A master lists a slot that it gives away or receives in brackets, on its own line (CLUSTER NODES, "Special
-        // slot entries").
+        let answers: Vec<String> =
+            try_join_all(masters.iter().map(|master| master.query(&nodes))).await?;
+        // A master lists a slot that it gives away or receives in brackets, on its own line
+        // (CLUSTER NODES, "Special slot entries").
         let is_moving = answers.iter().flat_map(|nodes| nodes.lines()).any(|line| {
             let mut fields = line.split(' ');
             let flags = fields.nth(2).unwrap_or_default();
-            flags.split(',').any(|flag| flag == "myself") && fields.any(|field| field.starts_with('['))
+            flags.split(',').any(|flag| flag == "myself")
+                && fields.any(|field| field.starts_with('['))
         });
-        let serving: Vec<String> = topology.0.iter().map(|(range, _)| range.to_string()).collect();
-        Ok(Layout { masters, serving: serving.join(", "), is_moving })
+        let serving: Vec<String> = topology
+            .0
+            .iter()
+            .map(|(range, _)| range.to_string())
+            .collect();
+        Ok(Layout {
+            masters,
+            serving: serving.join(", "),
+            is_moving,
+        })
     }
 
     /// Has the next use request the topology again, if this one is still known.
     pub(super) fn doubt(&self, topology: &Arc<Topology>) {
-        self.known.lock().topology.take_if(|known| Arc::ptr_eq(known, topology));
+        self.known
+            .lock()
+            .topology
+            .take_if(|known| Arc::ptr_eq(known, topology));
     }
 
-    /// Requests the topology, unless another one than the caller has seen is already known. Callers that wait meanwhile
-    /// share the answer.
+    /// Requests the topology, unless another one than the caller has seen is already known. Callers
+    /// that wait meanwhile share the answer.
     async fn refresh(&self, seen: Option<&Arc<Topology>>) -> RedisResult<Arc<Topology>> {
         let began = Instant::now();
         let mut last = self.refreshing.lock().await;
-        if let Some(known) = self.known().filter(|known| seen.is_none_or(|seen| !Arc::ptr_eq(seen, known))) {
+        if let Some(known) = self
+            .known()
+            .filter(|known| seen.is_none_or(|seen| !Arc::ptr_eq(seen, known)))
+        {
             return Ok(known);
         }
         if let Some((ended, failure)) = &*last {
@@ -133,27 +159,46 @@ impl Cluster {
     async fn ask(&self) -> RedisResult<Vec<SlotRange>> {
         let mut asked: Vec<Arc<Node>> = self.seeds.clone();
         let met: Vec<Arc<Node>> = self.known.lock().nodes.values().cloned().collect();
-        let seeds: HashSet<Option<Address>> = self.seeds.iter().map(|seed| seed.address()).collect();
-        asked.extend(met.into_iter().filter(|node| !seeds.contains(&node.address())).take(ASKED_MAX));
+        let seeds: HashSet<Option<Address>> =
+            self.seeds.iter().map(|seed| seed.address()).collect();
+        asked.extend(
+            met.into_iter()
+                .filter(|node| !seeds.contains(&node.address()))
+                .take(ASKED_MAX),
+        );
         let mut answers: FuturesUnordered<_> = asked.iter().map(|node| ask_one(node)).collect();
         let mut error: Option<RedisError> = None;
         while let Some(answer) = answers.next().await {
             match answer {
                 Ok(ranges) => return Ok(ranges),
                 // A node's answer says more than an I/O error, so keep the answer.
-                Err(other) if error.as_ref().is_none_or(|error| error.is_io_error()) => error = Some(other),
+                Err(other) if error.as_ref().is_none_or(|error| error.is_io_error()) => {
+                    error = Some(other)
+                }
                 Err(_) => {}
             }
         }
-        Err(error.unwrap_or_else(|| (ErrorKind::ClusterConnectionNotFound, "the cluster has no nodes").into()))
+        Err(error.unwrap_or_else(|| {
+            (
+                ErrorKind::ClusterConnectionNotFound,
+                "the cluster has no nodes",
+            )
+                .into()
+        }))
     }
 
     fn install(&self, ranges: Vec<SlotRange>) -> RedisResult<Arc<Topology>> {
         // The replicas are known too. They can be asked when the masters are gone.
-        let named = ranges.iter().flat_map(|range| range.replicas.iter().chain([&range.master]));
+        let named = ranges
+            .iter()
+            .flat_map(|range| range.replicas.iter().chain([&range.master]));
         let named: HashSet<Address> = named.cloned().collect();
-        named.iter().try_for_each(|address| self.node(address).map(drop))?;
-        let ranges = ranges.into_iter().map(|range| self.node(&range.master).map(|master| (range, master)));
+        named
+            .iter()
+            .try_for_each(|address| self.node(address).map(drop))?;
+        let ranges = ranges
+            .into_iter()
+            .map(|range| self.node(&range.master).map(|master| (range, master)));
         let topology = Arc::new(Topology(ranges.collect::<RedisResult<_>>()?));
         let mut known = self.known.lock();
         // Forget nodes that left the cluster; their connections close.
@@ -164,11 +209,13 @@ impl Cluster {
 }
 
 async fn ask_one(node: &Node) -> RedisResult<Vec<SlotRange>> {
-    let asked = node.address().unwrap_or(Address { host: String::new(), port: 0 });
+    let asked = node.address().unwrap_or(Address {
+        host: String::new(),
+        port: 0,
+    });
     let answer: Value = match node.query(redis::cmd("CLUSTER").arg("SLOTS")).await {
         Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) => {
-            let problem =
-                "the server does not answer CLUSTER SLOTS; PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster";
+            let problem = "the server does not answer CLUSTER SLOTS; PAGEMARK_REDIS_MODE=cluster is for a Redis Cluster";
             return Err((ErrorKind::InvalidClientConfig, problem, error.to_string()).into());
         }
         answer => answer?,
@@ -176,7 +223,12 @@ async fn ask_one(node: &Node) -> RedisResult<Vec<SlotRange>> {
     let ranges = parse_slots(answer, &asked)?;
     if ranges.is_empty() {
         let detail = format!("{asked} knows no masters");
-        return Err((ErrorKind::ClusterConnectionNotFound, "a node is not part of a cluster yet", detail).into());
+        return Err((
+            ErrorKind::ClusterConnectionNotFound,
+            "a node is not part of a cluster yet",
+            detail,
+        )
+            .into());
     }
     Ok(ranges)
 }

@@ -1,8 +1,8 @@
 //! Routes commands of the page index to Redis: one server, or the masters of a cluster.
 //!
-//! **Invariant:** all keys of a command are in one slot, because they are in one index partition. The commands of one
-//! call are sent together, in one pipeline per server, and may run in any order. A command whose answer was lost is
-//! sent again, so each command must be idempotent.
+//! **Invariant:** all keys of a command are in one slot, because they are in one index partition.
+//! The commands of one call are sent together, in one pipeline per server, and may run in any
+//! order. A command whose answer was lost is sent again, so each command must be idempotent.
 //!
 //! The client library's cluster client is not used (ADR 10).
 
@@ -15,7 +15,9 @@ mod topology;
 use std::{path::Path, sync::Arc, time::Duration};
 
 use futures_util::future::{BoxFuture, FutureExt, join_all};
-use redis::{Client, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value};
+use redis::{
+    Client, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value,
+};
 
 use super::error::store_error;
 use super::{IamLogin, RedisIndexConfig, RedisMode};
@@ -27,11 +29,12 @@ pub(super) use routed::Routed;
 pub(super) use topology::Layout;
 use topology::{Topology, parse_redirect};
 
-/// Maximum number of times a command is sent: the first try, one after loading a script, one after a lost connection,
-/// and several after redirections. A slot that is moving may redirect twice.
+/// Maximum number of times a command is sent: the first try, one after loading a script, one after
+/// a lost connection, and several after redirections. A slot that is moving may redirect twice.
 const TRIES_MAX: u32 = 6;
 
-/// Pause before the third try; each further pause is twice as long. The pause gives the keys of a slot time to move.
+/// Pause before the third try; each further pause is twice as long. The pause gives the keys of a
+/// slot time to move.
 const TRY_PAUSE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Clone)]
@@ -66,13 +69,21 @@ struct Silence {
 impl Connection {
     pub(super) fn open(config: &RedisIndexConfig) -> Result<Self, StoreError> {
         let certificates = config.ca.as_deref().map(read_ca).transpose()?;
-        let urls = config.url.split(',').map(str::trim).filter(|url| !url.is_empty());
+        let urls = config
+            .url
+            .split(',')
+            .map(str::trim)
+            .filter(|url| !url.is_empty());
         let nodes = urls.map(|url| {
             let client = match &certificates {
                 Some(certificates) => Client::build_with_tls(url, certificates.clone()),
                 None => Client::open(url),
             };
-            let node = Node::new(client?.get_connection_info().clone(), config.iam.clone(), config.timeout)?;
+            let node = Node::new(
+                client?.get_connection_info().clone(),
+                config.iam.clone(),
+                config.timeout,
+            )?;
             Ok(Arc::new(node))
         });
         let nodes: Vec<Arc<Node>> = nodes.collect::<RedisResult<_>>().map_err(store_error)?;
@@ -82,11 +93,14 @@ impl Connection {
                 let detail = format!("{} URLs are given, a single server has one", nodes.len());
                 Err(StoreError::refused(Store::PageIndex, detail))
             }
-            (RedisMode::Cluster, _) => Ok(Self::Cluster(Arc::new(Cluster::new(nodes).map_err(store_error)?))),
+            (RedisMode::Cluster, _) => Ok(Self::Cluster(Arc::new(
+                Cluster::new(nodes).map_err(store_error)?,
+            ))),
         }
     }
 
-    /// The same servers through separate connections. These have the given circuit breakers, or share those of `self`.
+    /// The same servers through separate connections. These have the given circuit breakers, or
+    /// share those of `self`.
     pub(super) fn another(&self, breakers: Option<Arc<CircuitBreakers>>) -> Self {
         match self {
             Self::Single(node) => Self::Single(Arc::new(node.another(breakers))),
@@ -96,7 +110,10 @@ impl Connection {
 
     pub(super) async fn layout(&self) -> RedisResult<Layout> {
         match self {
-            Self::Single(node) => Ok(Layout { masters: vec![Arc::clone(node)], ..Layout::default() }),
+            Self::Single(node) => Ok(Layout {
+                masters: vec![Arc::clone(node)],
+                ..Layout::default()
+            }),
             Self::Cluster(cluster) => cluster.layout().await,
         }
     }
@@ -105,7 +122,10 @@ impl Connection {
     ///
     /// # Errors
     /// The most urgent of the servers' errors. The other commands may have run.
-    pub(super) fn run<'run>(&'run self, commands: Vec<Routed<'run>>) -> BoxFuture<'run, RedisResult<Vec<Value>>> {
+    pub(super) fn run<'run>(
+        &'run self,
+        commands: Vec<Routed<'run>>,
+    ) -> BoxFuture<'run, RedisResult<Vec<Value>>> {
         // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
         self.run_all(commands).boxed()
     }
@@ -114,21 +134,41 @@ impl Connection {
         let mut groups: Vec<Group<'_>> = Vec::new();
         for command in commands.into_iter().enumerate() {
             let target = self.master_of(command.1.slot).await?;
-            match groups.iter_mut().find(|group| Arc::ptr_eq(&group.target.node, &target.node)) {
+            match groups
+                .iter_mut()
+                .find(|group| Arc::ptr_eq(&group.target.node, &target.node))
+            {
                 Some(group) => group.commands.push(command),
-                None => groups.push(Group { target, commands: vec![command] }),
+                None => groups.push(Group {
+                    target,
+                    commands: vec![command],
+                }),
             }
         }
         let answers = join_all(groups.into_iter().map(|group| self.run_group(group))).await;
         let mut answers: Vec<(usize, RedisResult<Value>)> = answers.into_iter().flatten().collect();
         answers.sort_unstable_by_key(|(place, _)| *place);
-        let failed = answers.iter().filter_map(|(_, answer)| answer.as_ref().err());
-        let worst = failed.min_by_key(|error| store_error((*error).clone()).remedy()).cloned();
-        worst.map_or_else(|| answers.into_iter().map(|(_, answer)| answer).collect(), Err)
+        let failed = answers
+            .iter()
+            .filter_map(|(_, answer)| answer.as_ref().err());
+        let worst = failed
+            .min_by_key(|error| store_error((*error).clone()).remedy())
+            .cloned();
+        worst.map_or_else(
+            || answers.into_iter().map(|(_, answer)| answer).collect(),
+            Err,
+        )
     }
 
-    /// Sends the commands of one server in one round trip. Each that was refused or has no answer continues alone.
-    async fn run_group(&self, Group { target, mut commands }: Group<'_>) -> Vec<(usize, RedisResult<Value>)> {
+    /// Sends the commands of one server in one round trip. Each that was refused or has no answer
+    /// continues alone.
+    async fn run_group(
+        &self,
+        Group {
+            target,
+            mut commands,
+        }: Group<'_>,
+    ) -> Vec<(usize, RedisResult<Value>)> {
         let mut pipeline = Pipeline::with_capacity(commands.len());
         let mut lengths = Vec::with_capacity(commands.len());
         for (_, routed) in &mut commands {
@@ -146,7 +186,12 @@ impl Connection {
             };
             if matches!(answer, Err(_) | Ok(Value::ServerError(_))) {
                 // The pipeline has taken the commands. They are needed again.
-                routed.commands = pipeline.cmd_iter().skip(start).take(length).cloned().collect();
+                routed.commands = pipeline
+                    .cmd_iter()
+                    .skip(start)
+                    .take(length)
+                    .cloned()
+                    .collect();
                 let target = target.clone();
                 open.push(async move { (place, self.run_alone(routed, target, answer).await) });
             } else {
@@ -168,7 +213,9 @@ impl Connection {
         let mut silences: Vec<Silence> = Vec::new();
         for attempt in 1..TRIES_MAX {
             let next = match answer {
-                Ok(Value::ServerError(refusal)) => self.after_refusal(&routed, &target, refusal).await?,
+                Ok(Value::ServerError(refusal)) => {
+                    self.after_refusal(&routed, &target, refusal).await?
+                }
                 Ok(answer) => return Ok(answer),
                 Err(error) => {
                     silences.push(self.after_silence(&target, error)?);
@@ -182,7 +229,10 @@ impl Connection {
                 Some(target) => target,
                 None => self.master_of(routed.slot).await?,
             };
-            if let Some(silence) = silences.iter().find(|silence| Arc::ptr_eq(&silence.node, &target.node)) {
+            if let Some(silence) = silences
+                .iter()
+                .find(|silence| Arc::ptr_eq(&silence.node, &target.node))
+            {
                 return Err(silence.error.clone());
             }
             answer = target.send(&routed).await;
@@ -193,16 +243,31 @@ impl Connection {
     /// The server that serves a slot.
     async fn master_of(&self, slot: u16) -> RedisResult<Target> {
         let cluster = match self {
-            Self::Single(node) => return Ok(Target { node: Arc::clone(node), asking: false, topology: None }),
+            Self::Single(node) => {
+                return Ok(Target {
+                    node: Arc::clone(node),
+                    asking: false,
+                    topology: None,
+                });
+            }
             Self::Cluster(cluster) => cluster,
         };
         let topology = cluster.topology().await?;
         let Some(node) = topology.master_of(slot).cloned() else {
             cluster.doubt(&topology);
             let detail = format!("slot {slot}");
-            return Err((ErrorKind::ClusterConnectionNotFound, "no master serves a slot", detail).into());
+            return Err((
+                ErrorKind::ClusterConnectionNotFound,
+                "no master serves a slot",
+                detail,
+            )
+                .into());
         };
-        Ok(Target { node, asking: false, topology: Some(topology) })
+        Ok(Target {
+            node,
+            asking: false,
+            topology: Some(topology),
+        })
     }
 
     /// Where a refused command is sent next; `None` for the server that then serves its slot.
@@ -260,17 +325,28 @@ impl Connection {
         match self {
             Self::Cluster(_) if error.is_io_error() => {
                 self.doubt(target);
-                Ok(Silence { node: Arc::clone(&target.node), error })
+                Ok(Silence {
+                    node: Arc::clone(&target.node),
+                    error,
+                })
             }
             Self::Single(_) | Self::Cluster(_) => Err(error),
         }
     }
 
     fn redirect(&self, error: &RedisError, asked: &Target, asking: bool) -> Option<Target> {
-        let Self::Cluster(cluster) = self else { return None };
+        let Self::Cluster(cluster) = self else {
+            return None;
+        };
         let (address, _) = error.redirect_node()?;
-        let node = cluster.node(&parse_redirect(address, &asked.node.address()?)?).ok()?;
-        Some(Target { node, asking, topology: cluster.known() })
+        let node = cluster
+            .node(&parse_redirect(address, &asked.node.address()?)?)
+            .ok()?;
+        Some(Target {
+            node,
+            asking,
+            topology: cluster.known(),
+        })
     }
 
     fn doubt(&self, target: &Target) {
@@ -290,33 +366,53 @@ impl Target {
             pipeline.add_command(command.clone());
         }
         let answers = self.node.send(&pipeline).await?;
-        Ok(join(answers.into_iter().skip(usize::from(self.asking)).collect()))
+        Ok(join(
+            answers.into_iter().skip(usize::from(self.asking)).collect(),
+        ))
     }
 }
 
-/// The answer of a single command. For a transaction: the answer of `EXEC`, or the first error, because Redis discards
-/// all commands when it refuses to queue one.
+/// The answer of a single command. For a transaction: the answer of `EXEC`, or the first error,
+/// because Redis discards all commands when it refuses to queue one.
 fn join(mut answers: Vec<Value>) -> Value {
     let last = answers.pop().unwrap_or(Value::Nil);
     if answers.is_empty() {
         return last;
     }
-    let done = if let Value::Array(done) = &last { done.as_slice() } else { &[] };
-    let refused = answers.iter().chain(done).find(|answer| matches!(answer, Value::ServerError(_)));
+    let done = if let Value::Array(done) = &last {
+        done.as_slice()
+    } else {
+        &[]
+    };
+    let refused = answers
+        .iter()
+        .chain(done)
+        .find(|answer| matches!(answer, Value::ServerError(_)));
     refused.cloned().unwrap_or(last)
 }
 
-/// Whether a call failed because the keys of a slot are in two places. Single-key commands may succeed.
+/// Whether a call failed because the keys of a slot are in two places. Single-key commands may
+/// succeed.
 pub(super) fn is_moving(error: &StoreError) -> bool {
-    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<RedisError>());
-    let moving = [ErrorKind::Server(ServerErrorKind::Ask), ErrorKind::Server(ServerErrorKind::TryAgain)];
+    let source =
+        std::error::Error::source(error).and_then(|source| source.downcast_ref::<RedisError>());
+    let moving = [
+        ErrorKind::Server(ServerErrorKind::Ask),
+        ErrorKind::Server(ServerErrorKind::TryAgain),
+    ];
     source.is_some_and(|error| moving.contains(&error.kind()))
 }
 
 fn read_ca(path: &Path) -> Result<TlsCertificates, StoreError> {
     let read = std::fs::read(path).map_err(|error| {
-        let detail = format!("the certificates of PAGEMARK_REDIS_CA, {}, cannot be read: {error}", path.display());
+        let detail = format!(
+            "the certificates of PAGEMARK_REDIS_CA, {}, cannot be read: {error}",
+            path.display()
+        );
         StoreError::refused(Store::PageIndex, detail)
     })?;
-    Ok(TlsCertificates { client_tls: None, root_cert: Some(read) })
+    Ok(TlsCertificates {
+        client_tls: None,
+        root_cert: Some(read),
+    })
 }

@@ -16,15 +16,27 @@ impl<'scripts> Routed<'scripts> {
     pub(crate) fn new(name: &str, key: &str) -> Self {
         let mut command = redis::cmd(name);
         command.arg(key);
-        Self { commands: vec![command], slot: slot_of(key), script: None }
+        Self {
+            commands: vec![command],
+            slot: slot_of(key),
+            script: None,
+        }
     }
 
-    /// Commands for the slot of `key` that run all or not at all. While that slot moves, the transaction fails with an
-    /// error for which [`is_moving`] holds: its keys are in two places, and a transaction cannot be redirected key by
-    /// key.
+    /// Commands for the slot of `key` that run all or not at all. While that slot moves, the
+    /// transaction fails with an error for which [`is_moving`] holds: its keys are in two places,
+    /// and a transaction cannot be redirected key by key.
     pub(crate) fn transaction(key: &str, commands: impl IntoIterator<Item = Cmd>) -> Self {
-        let commands = [redis::cmd("MULTI")].into_iter().chain(commands).chain([redis::cmd("EXEC")]).collect();
-        Self { commands, slot: slot_of(key), script: None }
+        let commands = [redis::cmd("MULTI")]
+            .into_iter()
+            .chain(commands)
+            .chain([redis::cmd("EXEC")])
+            .collect();
+        Self {
+            commands,
+            slot: slot_of(key),
+            script: None,
+        }
     }
 
     /// A call of a script by its digest. It needs at least one key.
@@ -35,7 +47,11 @@ impl<'scripts> Routed<'scripts> {
             command.arg(key.as_ref());
         }
         let slot = keys.first().map_or(0, |key| slot_of(key.as_ref()));
-        Self { commands: vec![command], slot, script: Some(script) }
+        Self {
+            commands: vec![command],
+            slot,
+            script: Some(script),
+        }
     }
 
     pub(crate) fn arg(mut self, argument: impl ToRedisArgs) -> Self {

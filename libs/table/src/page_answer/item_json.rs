@@ -11,8 +11,9 @@ use serde::{
     },
 };
 
-/// The content of an item, read as `serde_dynamo` reads it (`items_are_read_as_serde_dynamo_reads_them`), except that a
-/// number must be whole, not negative and within 64 bits. Both readers accept the same items as comments
+/// The content of an item, read as `serde_dynamo` reads it
+/// (`items_are_read_as_serde_dynamo_reads_them`), except that a number must be whole, not negative
+/// and within 64 bits. Both readers accept the same items as comments
 /// (`pages_and_functions_agree_on_what_is_valid`).
 #[derive(Debug)]
 pub(super) struct ItemJson<T>(pub(super) T);
@@ -41,7 +42,8 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Attributes<S> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, attributes: A) -> Result<S::Value, A::Error> {
-        self.0.deserialize(MapAccessDeserializer::new(Values(attributes)))
+        self.0
+            .deserialize(MapAccessDeserializer::new(Values(attributes)))
     }
 }
 
@@ -51,7 +53,10 @@ struct Values<A>(A);
 impl<'de, A: MapAccess<'de>> MapAccess<'de> for Values<A> {
     type Error = A::Error;
 
-    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
         self.0.next_key_seed(seed)
     }
 
@@ -90,15 +95,17 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut typed: A) -> Result<S::Value, A::Error> {
-        let kind: Type = typed.next_key()?.ok_or_else(|| A::Error::custom("an attribute has no type"))?;
+        let kind: Type = typed
+            .next_key()?
+            .ok_or_else(|| A::Error::custom("an attribute has no type"))?;
         match kind {
             Type::M => typed.next_value_seed(Attributes(self.0)),
             Type::N => {
                 let number: Text<'de> = typed.next_value()?;
                 match (number.0.parse::<u64>(), number.0.parse::<f64>()) {
                     (Ok(number), _) => self.0.deserialize(number.into_deserializer()),
-                    // A field that needs a whole number or a text refuses this value; an attribute that no field reads
-                    // may hold any.
+                    // A field that needs a whole number or a text refuses this value; an attribute
+                    // that no field reads may hold any.
                     (Err(_), Ok(number)) => self.0.deserialize(number.into_deserializer()),
                     (Err(_), Err(_)) => Err(A::Error::custom("a number is none")),
                 }
@@ -134,10 +141,18 @@ mod tests {
     use super::*;
 
     fn item(format: BlobFormat, body: &str) -> Item {
-        let text = CommentText { title: None, body: body.to_owned(), author: Some("Ann \\ \"☕\"".to_owned()) };
+        let text = CommentText {
+            title: None,
+            body: body.to_owned(),
+            author: Some("Ann \\ \"☕\"".to_owned()),
+        };
         let comment_blob = CommentBlob::new(&text, format);
         let text = str::to_owned;
-        let (pk, sk, cd) = (text("COMMENT#c1"), text("PRODUCT#p/~/~"), text("2024-02-29T12:00:00.123Z#c1"));
+        let (pk, sk, cd) = (
+            text("COMMENT#c1"),
+            text("PRODUCT#p/~/~"),
+            text("2024-02-29T12:00:00.123Z#c1"),
+        );
         let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));
         let (shard, pcd) = (Some(text("49")), Some(format!("p#{cd}")));
         let (attributes, author_id) = (Some(text(r#"{"n":1.0}"#)), Some(text("u-7")));
@@ -176,8 +191,14 @@ mod tests {
             ("binary", json!({ "B": "AAE=" })),
             ("flag", json!({ "BOOL": false })),
             ("nothing", json!({ "NULL": true })),
-            ("list", json!({ "L": [{ "S": "a" }, { "M": { "b": { "N": "1" } } }] })),
-            ("map", json!({ "M": { "a": { "L": [] }, "b": { "M": {} } } })),
+            (
+                "list",
+                json!({ "L": [{ "S": "a" }, { "M": { "b": { "N": "1" } } }] }),
+            ),
+            (
+                "map",
+                json!({ "M": { "a": { "L": [] }, "b": { "M": {} } } }),
+            ),
             ("texts", json!({ "SS": ["a", "b"] })),
             ("numbers", json!({ "NS": ["1", "2.5"] })),
             ("binaries", json!({ "BS": ["AAE="] })),
@@ -222,15 +243,30 @@ mod tests {
             AttributeValue::Ns(vec!["4".to_owned()]),
             AttributeValue::Bs(vec![b"en".to_vec()]),
         ];
-        let nested = plain.iter().flat_map(|value| ["title", "body", "unknown"].map(|name| map(name, value.clone())));
+        let nested = plain
+            .iter()
+            .flat_map(|value| ["title", "body", "unknown"].map(|name| map(name, value.clone())));
         let nested: Vec<AttributeValue> = nested.collect();
-        plain.into_iter().chain(nested).map(Some).chain([None]).collect()
+        plain
+            .into_iter()
+            .chain(nested)
+            .map(Some)
+            .chain([None])
+            .collect()
     }
 
     /// A valid item, published or not.
     fn good(format: BlobFormat, status: Status) -> Item {
         let item = item(format, &"the same again and ".repeat(50));
-        edited(item.clone(), &Comment { status, ..comment_of(&item).unwrap() }, format).unwrap()
+        edited(
+            item.clone(),
+            &Comment {
+                status,
+                ..comment_of(&item).unwrap()
+            },
+            format,
+        )
+        .unwrap()
     }
 
     const NAMES: [&str; 14] = [
@@ -254,7 +290,9 @@ mod tests {
     fn pages_and_functions_agree_on_what_is_valid() {
         let mut counts = [0; 2];
         let formats = [BlobFormat::Map, BlobFormat::Zstd].into_iter();
-        for (format, status) in formats.flat_map(|format| Status::ALL.map(|status| (format, status))) {
+        for (format, status) in
+            formats.flat_map(|format| Status::ALL.map(|status| (format, status)))
+        {
             let good = good(format, status);
             for name in NAMES {
                 for value in any_values() {
@@ -265,12 +303,21 @@ mod tests {
                     };
                     let item = Item::from(attributes);
                     let expected = comment_of(&item);
-                    let found = read(&serde_json::to_value(&item).unwrap()).map(CommentItem::into_comment);
-                    assert_eq!(found.ok().and_then(Result::ok), expected.clone().ok(), "{name} {value:?}");
-                    // For an item under the key of a primary item, the handlers and the repair job give an equal
-                    // verdict.
+                    let found =
+                        read(&serde_json::to_value(&item).unwrap()).map(CommentItem::into_comment);
+                    assert_eq!(
+                        found.ok().and_then(Result::ok),
+                        expected.clone().ok(),
+                        "{name} {value:?}"
+                    );
+                    // For an item under the key of a primary item, the handlers and the repair job
+                    // give an equal verdict.
                     if name != "sk" {
-                        assert_eq!(comment_of_primary(&item).is_ok(), expected.is_ok(), "{name} {value:?}");
+                        assert_eq!(
+                            comment_of_primary(&item).is_ok(),
+                            expected.is_ok(),
+                            "{name} {value:?}"
+                        );
                     }
                     counts[usize::from(expected.is_ok())] += 1;
                 }
@@ -286,13 +333,22 @@ mod tests {
             ("pk", AttributeValue::N("1".to_owned())),
             ("rating", AttributeValue::N("4.5".to_owned())),
             ("rating", AttributeValue::S("4".to_owned())),
-            ("comment_blob", AttributeValue::S("said in confidence".to_owned())),
-            ("comment_blob", AttributeValue::M([("body".to_owned(), AttributeValue::Bool(true))].into())),
+            (
+                "comment_blob",
+                AttributeValue::S("said in confidence".to_owned()),
+            ),
+            (
+                "comment_blob",
+                AttributeValue::M([("body".to_owned(), AttributeValue::Bool(true))].into()),
+            ),
         ] {
             let mut json = good.clone();
             json[name] = serde_json::to_value(&value).unwrap();
             let error = read(&json).unwrap_err();
-            assert!(error.is_data() && !error.to_string().contains("confidence"), "{name}: {error}");
+            assert!(
+                error.is_data() && !error.to_string().contains("confidence"),
+                "{name}: {error}"
+            );
         }
         for value in [json!({}), json!("text"), json!({ "B": "not Base64" })] {
             let mut json = good.clone();

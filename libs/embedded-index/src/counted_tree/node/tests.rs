@@ -15,42 +15,67 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
         }
     }
 
-    /// The memory under the node, without the node itself, in bytes. Leaves out what the allocator adds.
+    /// The memory under the node, without the node itself, in bytes. Leaves out what the allocator
+    /// adds.
     fn heap_bytes(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.bytes.capacity(),
             Self::Inner(inner) => {
-                let separators: usize = inner.separators.iter().map(|cd| size_of::<Cd>() + cd.id.as_str().len()).sum();
+                let separators: usize = inner
+                    .separators
+                    .iter()
+                    .map(|cd| size_of::<Cd>() + cd.id.as_str().len())
+                    .sum();
                 let children: usize = inner.children.iter().map(Self::heap_bytes).sum();
                 let nodes = inner.children.capacity() * size_of::<Self>();
-                size_of::<Inner<ENTRIES, CHILDREN>>() + separators + nodes + children + inner.counts.heap_bytes()
+                size_of::<Inner<ENTRIES, CHILDREN>>()
+                    + separators
+                    + nodes
+                    + children
+                    + inner.counts.heap_bytes()
             }
         }
     }
 
-    /// Checks everything that the crate's documentation says always holds of a node whose keys are not less than `from`
-    /// and less than `to`. Returns its height.
-    pub(crate) fn assert_invariants(&self, from: Option<&Cd>, to: Option<&Cd>, is_root: bool) -> usize {
+    /// Checks everything that the crate's documentation says always holds of a node whose keys are
+    /// not less than `from` and less than `to`. Returns its height.
+    pub(crate) fn assert_invariants(
+        &self,
+        from: Option<&Cd>,
+        to: Option<&Cd>,
+        is_root: bool,
+    ) -> usize {
         assert!(is_root || self.len() > 0);
         match self {
             Self::Leaf(leaf) => {
                 assert!(leaf.len() <= ENTRIES);
-                let cds: Vec<Cd> = (0..leaf.len()).map(|index| leaf.get(index).unwrap().0).collect();
+                let cds: Vec<Cd> = (0..leaf.len())
+                    .map(|index| leaf.get(index).unwrap().0)
+                    .collect();
                 assert!(cds.is_sorted_by(|cd, next| cd < next));
-                assert!(cds.first().is_none_or(|first| from.is_none_or(|from| from <= first)));
+                assert!(
+                    cds.first()
+                        .is_none_or(|first| from.is_none_or(|from| from <= first))
+                );
                 assert!(cds.last().is_none_or(|last| to.is_none_or(|to| last < to)));
                 0
             }
             Self::Inner(inner) => {
                 assert!(!is_root || inner.children.len() > 1);
-                assert!(inner.children.len() <= CHILDREN && inner.separators.len() + 1 == inner.children.len());
+                assert!(
+                    inner.children.len() <= CHILDREN
+                        && inner.separators.len() + 1 == inner.children.len()
+                );
                 let inside = inner.separators.iter().map(Some);
                 let froms: Vec<_> = std::iter::once(from).chain(inside.clone()).collect();
                 let tos: Vec<_> = inside.chain([to]).collect();
                 let mut heights = Vec::new();
                 for (index, child) in inner.children.iter().enumerate() {
                     let (from, to) = (froms[index], tos[index]);
-                    assert!(from.is_none() || to.is_none() || from < to, "the child has no range");
+                    assert!(
+                        from.is_none() || to.is_none() || from < to,
+                        "the child has no range"
+                    );
                     heights.push(child.assert_invariants(from, to, false));
                     for (code, entries) in child.totals() {
                         assert_eq!(inner.counts.sums(|other| other == code)[index], entries);
@@ -90,6 +115,7 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
 
 impl<N, const CHILDREN: usize> Rows<N, CHILDREN> {
     fn heap_bytes(&self) -> usize {
-        self.codes.capacity() * size_of::<Code>() + self.rows.capacity() * size_of::<Row<N, CHILDREN>>()
+        self.codes.capacity() * size_of::<Code>()
+            + self.rows.capacity() * size_of::<Row<N, CHILDREN>>()
     }
 }

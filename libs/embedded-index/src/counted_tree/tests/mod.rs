@@ -30,12 +30,15 @@ proptest! {
     }
 }
 
-/// More levels than random steps reach: 60,000 entries, in an order that fills leaves and in one that does not.
+/// More levels than random steps reach: 60,000 entries, in an order that fills leaves and in one
+/// that does not.
 #[test]
 fn a_tree_of_three_levels_grows_and_shrinks_exactly() {
     for stride in [1, 25_013] {
         let mut compared = Large::default();
-        let keys: Vec<_> = (0..60_000).map(|i| key((i * stride) % 60_000, i % 3, 0)).collect();
+        let keys: Vec<_> = (0..60_000)
+            .map(|i| key((i * stride) % 60_000, i % 3, 0))
+            .collect();
         for (i, cd) in (0..).zip(&keys) {
             compared.insert(cd, i % 40);
         }
@@ -50,13 +53,16 @@ fn a_tree_of_three_levels_grows_and_shrinks_exactly() {
     }
 }
 
-/// Ascending keys fill every leaf. Then the first two of each three leaves keep ten entries, so only they can merge.
+/// Ascending keys fill every leaf. Then the first two of each three leaves keep ten entries, so
+/// only they can merge.
 #[test]
 fn small_neighbours_merge_whatever_ids_they_have() {
     const LEAF: u32 = 255;
     for order in [[0, 1], [1, 0]] {
         let mut compared = Large::default();
-        let of_leaf = |leaf: u32| (leaf * LEAF..(leaf + 1) * LEAF).map(move |ms| key(ms, 7, (leaf * 5 % 8) as u8));
+        let of_leaf = |leaf: u32| {
+            (leaf * LEAF..(leaf + 1) * LEAF).map(move |ms| key(ms, 7, (leaf * 5 % 8) as u8))
+        };
         let all = || (0..60).flat_map(of_leaf);
         // The second time, a full leaf counts 255 entries of the one code.
         for _ in 0..2 {
@@ -73,13 +79,14 @@ fn small_neighbours_merge_whatever_ids_they_have() {
     }
 }
 
-/// The second inner node loses its first leaf and then gets a key from that leaf's range. Then the first inner node gets
-/// so small that both merge.
+/// The second inner node loses its first leaf and then gets a key from that leaf's range. Then the
+/// first inner node gets so small that both merge.
 #[test]
 fn a_merge_of_inner_nodes_keeps_keys_before_a_removed_leaf() {
     const LEAF: u32 = 255;
     let mut compared = Large::default();
-    let of_leaves = |leaves: Range<u32>| (leaves.start * LEAF..leaves.end * LEAF).map(|ms| key(ms, 7, 0));
+    let of_leaves =
+        |leaves: Range<u32>| (leaves.start * LEAF..leaves.end * LEAF).map(|ms| key(ms, 7, 0));
     of_leaves(0..70).for_each(|cd| compared.insert(&cd, 1));
     of_leaves(64..65).for_each(|cd| compared.remove(&cd));
     let early = key(64 * LEAF + 5, 7, 0);
@@ -99,9 +106,15 @@ fn an_entry_takes_twenty_bytes_or_little_more_than_its_id() {
         compared.tree.heap_bytes() / ENTRIES as usize
     };
     assert!(bytes_each(1, |_| 0) < 20, "our own comments, in order");
-    assert!(bytes_each(25_013, |_| 0) < 24, "our own comments, in no order");
+    assert!(
+        bytes_each(25_013, |_| 0) < 24,
+        "our own comments, in no order"
+    );
     assert!(bytes_each(1, |_| 1) < 40, "other ids");
-    assert!(bytes_each(1, |ms| u8::from(ms < 300)) < 20, "our own comments after an import");
+    assert!(
+        bytes_each(1, |ms| u8::from(ms < 300)) < 20,
+        "our own comments after an import"
+    );
 }
 
 #[test]

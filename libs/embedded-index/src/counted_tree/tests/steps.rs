@@ -22,7 +22,11 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
         let mut last_ms = 400;
         for step in bytes.as_chunks::<4>().0 {
             let [kind, a, b, c] = step.map(u32::from);
-            let cd = key(a + (b & 1) * 150, b >> 6, if c < 220 { 0 } else { step[3] % 8 });
+            let cd = key(
+                a + (b & 1) * 150,
+                b >> 6,
+                if c < 220 { 0 } else { step[3] % 8 },
+            );
             match kind {
                 0..4 => {
                     let end = last_ms + 4 * a;
@@ -38,7 +42,10 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
 
     pub(crate) fn insert(&mut self, cd: &Cd, code: u32) {
         let code = Code(code);
-        assert_eq!(self.tree.insert(cd, code), self.map.insert(cd.clone(), code));
+        assert_eq!(
+            self.tree.insert(cd, code),
+            self.map.insert(cd.clone(), code)
+        );
     }
 
     pub(crate) fn remove(&mut self, cd: &Cd) {
@@ -62,34 +69,64 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
         for key in keys {
             assert_eq!(self.tree.get(key), self.map.get(key).copied());
             let following: Vec<(Cd, Code)> = self.tree.entries_from(Some(key)).take(3).collect();
-            assert!(following.iter().map(|(cd, code)| (cd, code)).eq(self.map.range(key..).take(3)), "from {key}");
+            assert!(
+                following
+                    .iter()
+                    .map(|(cd, code)| (cd, code))
+                    .eq(self.map.range(key..).take(3)),
+                "from {key}"
+            );
         }
     }
 
     fn assert_filter(&self, filter: impl Fn(Code) -> bool + Copy, keys: &[Cd]) {
-        let selected: Vec<&Cd> = self.map.iter().filter(|(_, code)| filter(**code)).map(|(cd, _)| cd).collect();
+        let selected: Vec<&Cd> = self
+            .map
+            .iter()
+            .filter(|(_, code)| filter(**code))
+            .map(|(cd, _)| cd)
+            .collect();
         assert_eq!(self.tree.count(filter), selected.len() as u64);
-        for n in [0, 1, selected.len() / 2, selected.len().saturating_sub(1), selected.len()] {
+        for n in [
+            0,
+            1,
+            selected.len() / 2,
+            selected.len().saturating_sub(1),
+            selected.len(),
+        ] {
             // More than two full leaves, so that it walks over some.
             for max in [0, 1, 600] {
                 let expected = selected.iter().skip(n).take(max).copied();
-                assert!(self.tree.select(n as u64, max, filter).iter().eq(expected), "{max} from number {n} on");
+                assert!(
+                    self.tree.select(n as u64, max, filter).iter().eq(expected),
+                    "{max} from number {n} on"
+                );
             }
         }
         for key in keys {
             let before = selected.partition_point(|cd| *cd < key);
-            assert_eq!(self.tree.count_before(key, filter), before as u64, "before {key}");
+            assert_eq!(
+                self.tree.count_before(key, filter),
+                before as u64,
+                "before {key}"
+            );
         }
     }
 }
 
-/// A key that carries its time (`kind` 0), a ULID of another time (1) or in another spelling (2), or another id.
+/// A key that carries its time (`kind` 0), a ULID of another time (1) or in another spelling (2),
+/// or another id.
 pub(crate) fn key(ms: u32, id: u32, kind: u8) -> Cd {
     let id = match kind {
         0 => Ulid::from_parts(ms.into(), id.into()).to_string(),
         1 => Ulid::from_parts((ms + 1).into(), id.into()).to_string(),
-        2 => Ulid::from_parts(ms.into(), id.into()).to_string().to_lowercase(),
+        2 => Ulid::from_parts(ms.into(), id.into())
+            .to_string()
+            .to_lowercase(),
         _ => format!("{id:x}").repeat(usize::from(kind - 2)),
     };
-    Cd { created_at: Timestamp::from_epoch_ms(ms.into()).unwrap(), id: CommentId::parse(&id).unwrap() }
+    Cd {
+        created_at: Timestamp::from_epoch_ms(ms.into()).unwrap(),
+        id: CommentId::parse(&id).unwrap(),
+    }
 }

@@ -25,7 +25,8 @@ pub enum Unresolved {
     UnknownItem(Malformed),
 }
 
-/// An invalid item under the key of a primary item. It implies nothing: no duplicates, no entries in the page index.
+/// An invalid item under the key of a primary item. It implies nothing: no duplicates, no entries
+/// in the page index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidPrimary<'items> {
     pub item: &'items Item,
@@ -38,10 +39,12 @@ pub struct InvalidPrimary<'items> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collection<'items> {
     pub id: CommentId,
-    /// The valid primary item, published or not; `None` when the comment does not exist (any more), or its item is invalid.
+    /// The valid primary item, published or not; `None` when the comment does not exist (any more),
+    /// or its item is invalid.
     pub primary: Option<Image<'items>>,
     pub invalid: Option<InvalidPrimary<'items>>,
-    /// The duplicates, by their keys. The key makes an item a duplicate: a duplicate that has lost its `auto` is stale.
+    /// The duplicates, by their keys. The key makes an item a duplicate: a duplicate that has lost
+    /// its `auto` is stale.
     pub(super) duplicates: BTreeMap<FilterKey, &'items Item>,
 }
 
@@ -53,7 +56,12 @@ impl<'items> Collection<'items> {
             let sk = text(item, attribute::SK).unwrap_or_default();
             let key = FilterKey::parse(sk).map_err(|_| {
                 let pk = text(item, attribute::PK).unwrap_or_default();
-                Unresolved::UnknownItem(Malformed::of_item(pk, sk, attribute::SK, "is no filter key"))
+                Unresolved::UnknownItem(Malformed::of_item(
+                    pk,
+                    sk,
+                    attribute::SK,
+                    "is no filter key",
+                ))
             })?;
             if key.is_primary() {
                 primary.push((key, item));
@@ -62,34 +70,56 @@ impl<'items> Collection<'items> {
             }
         }
         if primary.len() > 1 {
-            return Err(Unresolved::SeveralPrimaryItems(primary.iter().map(|(key, _)| key.to_string()).collect()));
+            return Err(Unresolved::SeveralPrimaryItems(
+                primary.iter().map(|(key, _)| key.to_string()).collect(),
+            ));
         }
-        let mut collection = Self { id: id.clone(), primary: None, invalid: None, duplicates };
+        let mut collection = Self {
+            id: id.clone(),
+            primary: None,
+            invalid: None,
+            duplicates,
+        };
         if let Some((FilterKey { product, .. }, item)) = primary.pop() {
             match Image::read(item) {
                 Ok(image) => collection.primary = Some(image),
                 Err(malformed) => {
-                    collection.invalid =
-                        Some(InvalidPrimary { item, product, malformed, incomplete: incomplete(item) });
+                    collection.invalid = Some(InvalidPrimary {
+                        item,
+                        product,
+                        malformed,
+                        incomplete: incomplete(item),
+                    });
                 }
             }
         }
         Ok(collection)
     }
 
-    /// The primary item of a published comment: only that implies duplicates and entries in the page index.
+    /// The primary item of a published comment: only that implies duplicates and entries in the
+    /// page index.
     pub fn published(&self) -> Option<&Image<'items>> {
-        self.primary.as_ref().filter(|image| image.status.is_published())
+        self.primary
+            .as_ref()
+            .filter(|image| image.status.is_published())
     }
 
-    /// The placement and time that decide the comment's entries in the page index; `None` when it must have none.
+    /// The placement and time that decide the comment's entries in the page index; `None` when it
+    /// must have none.
     pub fn last(&self) -> Option<(&Placement, Timestamp)> {
-        self.published().map(|image| (&image.placement, image.created_at))
+        self.published()
+            .map(|image| (&image.placement, image.created_at))
     }
 
     pub fn primary_item_in(&self, product: &ProductId) -> Option<&'items Item> {
-        let valid = self.primary.as_ref().map(|image| (&image.placement.product, image.item));
-        let found = valid.or(self.invalid.as_ref().map(|invalid| (&invalid.product, invalid.item)));
+        let valid = self
+            .primary
+            .as_ref()
+            .map(|image| (&image.placement.product, image.item));
+        let found = valid.or(self
+            .invalid
+            .as_ref()
+            .map(|invalid| (&invalid.product, invalid.item)));
         found.filter(|(of, _)| *of == product).map(|(_, item)| item)
     }
 
@@ -107,9 +137,10 @@ impl<'items> Collection<'items> {
         places
     }
 
-    /// The comment, when `items` together are exactly its correct items: if it is published, with the duplicates.
-    /// [`Collection::read`] and a plan find the same at a much higher cost. The items must be in the order of their
-    /// keys, as in the answer of a scan or a query; in another order they are not found right.
+    /// The comment, when `items` together are exactly its correct items: if it is published, with
+    /// the duplicates. [`Collection::read`] and a plan find the same at a much higher cost. The
+    /// items must be in the order of their keys, as in the answer of a scan or a query; in another
+    /// order they are not found right.
     pub fn whole(items: &'items [Item]) -> Option<Image<'items>> {
         // The primary item is the last.
         let (primary, duplicates) = items.split_last()?;

@@ -13,7 +13,8 @@ use crate::{
     revision::Revision,
 };
 
-/// A condition of writes: the primary item of a comment in one product must still be as it was read.
+/// A condition of writes: the primary item of a comment in one product must still be as it was
+/// read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guard {
     pub product: ProductId,
@@ -24,8 +25,8 @@ pub struct Guard {
 pub enum Expected {
     Absent,
     Revision(Revision),
-    /// The item was invalid. The whole item is compared: a revision, if it has one, does not show changes by a foreign
-    /// tool.
+    /// The item was invalid. The whole item is compared: a revision, if it has one, does not show
+    /// changes by a foreign tool.
     Invalid(Item),
 }
 
@@ -39,41 +40,73 @@ pub struct DuplicatePlan {
 impl Collection<'_> {
     pub fn plan_duplicates(&self) -> DuplicatePlan {
         let mut plan = DuplicatePlan::default();
-        let key = |filter_key: &FilterKey| DuplicateKey { id: self.id.clone(), filter_key: filter_key.clone() };
-        let expected: BTreeSet<FilterKey> = self.primary.iter().flat_map(Image::duplicate_keys).collect();
+        let key = |filter_key: &FilterKey| DuplicateKey {
+            id: self.id.clone(),
+            filter_key: filter_key.clone(),
+        };
+        let expected: BTreeSet<FilterKey> = self
+            .primary
+            .iter()
+            .flat_map(Image::duplicate_keys)
+            .collect();
         if let Some(image) = &self.primary {
             for filter_key in &expected {
-                let drift = match self.duplicates.get(filter_key).map(|found| image.differences(found)) {
+                let drift = match self
+                    .duplicates
+                    .get(filter_key)
+                    .map(|found| image.differences(found))
+                {
                     Some(differences) if differences.is_empty() => continue,
                     Some(differences) => Drift::StaleDuplicate(filter_key.clone(), differences),
                     None => Drift::MissingDuplicate(filter_key.clone()),
                 };
                 plan.drift.push(drift);
-                plan.writes.push(DuplicateWrite::Put { key: key(filter_key), item: image.duplicate(filter_key) });
+                plan.writes.push(DuplicateWrite::Put {
+                    key: key(filter_key),
+                    item: image.duplicate(filter_key),
+                });
             }
         }
-        for filter_key in self.duplicates.keys().filter(|found| !expected.contains(found)) {
+        for filter_key in self
+            .duplicates
+            .keys()
+            .filter(|found| !expected.contains(found))
+        {
             plan.drift.push(match self.published() {
                 Some(_) => Drift::ExtraDuplicate(filter_key.clone()),
                 None => Drift::OrphanDuplicate(filter_key.clone()),
             });
-            plan.writes.push(DuplicateWrite::Delete { key: key(filter_key) });
+            plan.writes.push(DuplicateWrite::Delete {
+                key: key(filter_key),
+            });
         }
         plan.guards = self.guards(&plan.writes);
         plan
     }
 
-    /// The conditions: the primary item is unchanged, and in every other product whose duplicates are deleted it is
-    /// absent.
+    /// The conditions: the primary item is unchanged, and in every other product whose duplicates
+    /// are deleted it is absent.
     fn guards(&self, writes: &[DuplicateWrite]) -> Vec<Guard> {
-        let mut guards: BTreeMap<&ProductId, Expected> =
-            writes.iter().map(|write| (&write.key().filter_key.product, Expected::Absent)).collect();
+        let mut guards: BTreeMap<&ProductId, Expected> = writes
+            .iter()
+            .map(|write| (&write.key().filter_key.product, Expected::Absent))
+            .collect();
         if !writes.is_empty() {
             let valid = self.primary.iter();
-            guards.extend(valid.map(|image| (&image.placement.product, Expected::Revision(image.revision))));
+            guards.extend(
+                valid.map(|image| (&image.placement.product, Expected::Revision(image.revision))),
+            );
             let invalid = self.invalid.iter();
-            guards.extend(invalid.map(|invalid| (&invalid.product, Expected::Invalid(invalid.item.clone()))));
+            guards.extend(
+                invalid.map(|invalid| (&invalid.product, Expected::Invalid(invalid.item.clone()))),
+            );
         }
-        guards.into_iter().map(|(product, expected)| Guard { product: product.clone(), expected }).collect()
+        guards
+            .into_iter()
+            .map(|(product, expected)| Guard {
+                product: product.clone(),
+                expected,
+            })
+            .collect()
     }
 }

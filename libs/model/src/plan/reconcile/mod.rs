@@ -7,8 +7,8 @@
 //! **Invariant:** after the writes of a plan have been applied, a new plan is empty
 //! (`a_plan_that_was_applied_leaves_nothing_to_do` in the tests of this module).
 //!
-//! **Invariant:** a plan names each duplicate's key and each base set at most once, and names only those that are
-//! wrong.
+//! **Invariant:** a plan names each duplicate's key and each base set at most once, and names only
+//! those that are wrong.
 
 mod collection;
 mod duplicates;
@@ -31,8 +31,8 @@ pub use collection::{Collection, InvalidPrimary, Unresolved};
 pub use duplicates::{DuplicatePlan, Expected, Guard};
 pub use ranks::{Names, RankPlan, Ranks, plan_ranks};
 
-/// Where to look for the traces of a comment: products, and languages of each, as named by the finder of the trace. It
-/// never says what must be there.
+/// Where to look for the traces of a comment: products, and languages of each, as named by the
+/// finder of the trace. It never says what must be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places(BTreeMap<ProductId, BTreeSet<Language>>);
 
@@ -46,12 +46,18 @@ impl Places {
     }
 
     pub fn add(&mut self, product: &ProductId, language: Option<&Language>) {
-        self.0.entry(product.clone()).or_default().extend(language.cloned());
+        self.0
+            .entry(product.clone())
+            .or_default()
+            .extend(language.cloned());
     }
 
     pub fn join(&mut self, other: &Self) {
         for (product, languages) in &other.0 {
-            self.0.entry(product.clone()).or_default().extend(languages.iter().cloned());
+            self.0
+                .entry(product.clone())
+                .or_default()
+                .extend(languages.iter().cloned());
         }
     }
 
@@ -69,15 +75,26 @@ pub fn base_sets_in<'language>(
     languages: impl IntoIterator<Item = &'language Language>,
 ) -> Vec<BaseSet> {
     let languages = [None].into_iter().chain(languages.into_iter().map(Some));
-    languages.flat_map(|language| Filter::new(language.cloned(), None).base_sets(product)).collect()
+    languages
+        .flat_map(|language| Filter::new(language.cloned(), None).base_sets(product))
+        .collect()
 }
 
-/// One difference between a comment's primary item and the data derived from it, or a missing part of the item itself.
+/// One difference between a comment's primary item and the data derived from it, or a missing part
+/// of the item itself.
 #[derive(Debug, Clone, PartialEq, derive_more::Display, EnumDiscriminants)]
 #[display("{}: {_variant}", self.kind())]
 #[strum_discriminants(name(DriftKind))]
 #[strum_discriminants(doc = "The kind of a difference; reports count by it.")]
-#[strum_discriminants(derive(PartialOrd, Ord, Hash, Serialize, Deserialize, Display, IntoStaticStr))]
+#[strum_discriminants(derive(
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    Display,
+    IntoStaticStr
+))]
 #[strum_discriminants(serde(rename_all = "snake_case"), strum(serialize_all = "snake_case"))]
 pub enum Drift {
     MissingDuplicate(FilterKey),
@@ -87,18 +104,21 @@ pub enum Drift {
     /// A duplicate of a comment that does not exist, or is not published.
     OrphanDuplicate(FilterKey),
     MissingRank(BaseSet),
-    /// The comment is in a base set that it does not imply: for a different language, rating or product.
+    /// The comment is in a base set that it does not imply: for a different language, rating or
+    /// product.
     ExtraRank(BaseSet),
     #[display("{_0} ({_1})")]
     WrongScore(BaseSet, f64),
     /// A base set names a comment that does not exist, or is not published.
     OrphanRank(BaseSet),
-    /// The page index does not name the product (`None`), or a language of it, although it has comments.
+    /// The page index does not name the product (`None`), or a language of it, although it has
+    /// comments.
     #[display("{_0}{}", after_space(_1.as_ref()))]
     MissingName(ProductId, Option<Language>),
     #[display("{_0}{}", after_space(_1.as_ref()))]
     ExtraName(ProductId, Option<Language>),
-    /// The primary item under this key lacks its revision or a key of the index `primaries`, and nothing else.
+    /// The primary item under this key lacks its revision or a key of the index `primaries`, and
+    /// nothing else.
     IncompleteItem(FilterKey),
 }
 

@@ -32,13 +32,20 @@ pub struct RankPlan {
     pub edits: Vec<IndexEdit>,
 }
 
-/// Compares a comment's entries with its primary item; `None` means that the comment does not exist, or is not
-/// published. Leaves unchecked products alone.
-pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Timestamp)>, ranks: &Ranks) -> RankPlan {
+/// Compares a comment's entries with its primary item; `None` means that the comment does not
+/// exist, or is not published. Leaves unchecked products alone.
+pub fn plan_ranks(
+    id: &CommentId,
+    last: Option<(&Placement, Timestamp)>,
+    ranks: &Ranks,
+) -> RankPlan {
     let mut plan = RankPlan::default();
     for (product, names) in &ranks.names {
         let here = last.filter(|(placement, _)| placement.product == *product);
-        let expected: BTreeSet<BaseSet> = here.iter().flat_map(|(placement, _)| placement.base_sets()).collect();
+        let expected: BTreeSet<BaseSet> = here
+            .iter()
+            .flat_map(|(placement, _)| placement.base_sets())
+            .collect();
         let before = plan.drift.len();
         if let Some((placement, created_at)) = here {
             for set in &expected {
@@ -52,19 +59,28 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Timestamp)>, ranks: 
                 plan.drift.push(Drift::MissingName(product.clone(), None));
             }
             if !names.languages.contains(&placement.language) {
-                plan.drift.push(Drift::MissingName(product.clone(), Some(placement.language.clone())));
+                plan.drift.push(Drift::MissingName(
+                    product.clone(),
+                    Some(placement.language.clone()),
+                ));
             }
         }
         let found = ranks.scores.keys().filter(|set| set.product == *product);
-        let mut remove: BTreeSet<BaseSet> = found.filter(|set| !expected.contains(*set)).cloned().collect();
-        plan.drift.extend(remove.iter().cloned().map(|set| match last {
-            Some(_) => Drift::ExtraRank(set),
-            None => Drift::OrphanRank(set),
-        }));
+        let mut remove: BTreeSet<BaseSet> = found
+            .filter(|set| !expected.contains(*set))
+            .cloned()
+            .collect();
+        plan.drift
+            .extend(remove.iter().cloned().map(|set| match last {
+                Some(_) => Drift::ExtraRank(set),
+                None => Drift::OrphanRank(set),
+            }));
         for language in &names.without_members {
-            // The missing member may be this comment. Removing a comment from empty sets also removes their name.
+            // The missing member may be this comment. Removing a comment from empty sets also
+            // removes their name.
             if !expected.iter().any(|set| set.language == *language) {
-                plan.drift.push(Drift::ExtraName(product.clone(), language.clone()));
+                plan.drift
+                    .push(Drift::ExtraName(product.clone(), language.clone()));
                 remove.extend(Filter::new(language.clone(), None).base_sets(product));
             }
         }
@@ -82,23 +98,39 @@ pub fn plan_ranks(id: &CommentId, last: Option<(&Placement, Timestamp)>, ranks: 
 }
 
 /// Whether a score is a comment's creation time: whole milliseconds, exact in a double.
-#[expect(clippy::cast_precision_loss, reason = "the milliseconds of the years 1 to 9999 are exact in a double")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the milliseconds of the years 1 to 9999 are exact in a double"
+)]
 pub(crate) fn is_score(score: f64, created_at: Timestamp) -> bool {
     score == created_at.epoch_ms() as f64
 }
 
 impl Placement {
-    /// Whether a comment with this creation time and placement has the right score in each of its base sets.
-    pub fn has_scores(&self, score_in: impl Fn(&BaseSet) -> Option<f64>, created_at: Timestamp) -> bool {
-        self.base_sets().iter().all(|set| score_in(set).is_some_and(|score| is_score(score, created_at)))
+    /// Whether a comment with this creation time and placement has the right score in each of its
+    /// base sets.
+    pub fn has_scores(
+        &self,
+        score_in: impl Fn(&BaseSet) -> Option<f64>,
+        created_at: Timestamp,
+    ) -> bool {
+        self.base_sets()
+            .iter()
+            .all(|set| score_in(set).is_some_and(|score| is_score(score, created_at)))
     }
 }
 
 impl Ranks {
     pub fn base_sets(places: &Places, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
         let sets = places.iter().flat_map(|(product, expected)| {
-            let named = names.get(product).into_iter().flat_map(|names| &names.languages);
-            super::base_sets_in(product, expected.iter().chain(named).collect::<BTreeSet<_>>())
+            let named = names
+                .get(product)
+                .into_iter()
+                .flat_map(|names| &names.languages);
+            super::base_sets_in(
+                product,
+                expected.iter().chain(named).collect::<BTreeSet<_>>(),
+            )
         });
         sets.collect()
     }

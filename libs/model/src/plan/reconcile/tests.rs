@@ -30,14 +30,19 @@ fn items_of(comment: &Comment) -> BTreeMap<String, Item> {
     let primary = primary_item(comment);
     let image = Image::of_primary(&primary).unwrap();
     let placement = comment.placement();
-    let duplicates = placement.duplicate_keys().map(|key| (key.to_string(), image.duplicate(&key)));
+    let duplicates = placement
+        .duplicate_keys()
+        .map(|key| (key.to_string(), image.duplicate(&key)));
     let key = FilterKey::primary(comment.product.clone()).to_string();
     duplicates.chain([(key, primary.clone())]).collect()
 }
 
 impl State {
     fn of(comment: &Comment) -> Self {
-        let mut state = Self { items: items_of(comment), ranks: Ranks::default() };
+        let mut state = Self {
+            items: items_of(comment),
+            ranks: Ranks::default(),
+        };
         state.index(comment);
         state
     }
@@ -48,7 +53,9 @@ impl State {
         names.is_named = true;
         names.languages.insert(comment.language.clone());
         let score = comment.created_at.epoch_ms() as f64;
-        self.ranks.scores.extend(comment.placement().base_sets().map(|set| (set, score)));
+        self.ranks
+            .scores
+            .extend(comment.placement().base_sets().map(|set| (set, score)));
     }
 
     fn has_no_members(&self, product: &ProductId, language: &Option<Language>) -> bool {
@@ -63,12 +70,26 @@ impl State {
         let last = collection.last();
         let mut ranks = self.ranks.clone();
         for (product, names) in &mut ranks.names {
-            let languages = names.languages.iter().cloned().map(Some).chain(names.is_named.then_some(None));
-            names.without_members = languages.filter(|language| self.has_no_members(product, language)).collect();
+            let languages = names
+                .languages
+                .iter()
+                .cloned()
+                .map(Some)
+                .chain(names.is_named.then_some(None));
+            names.without_members = languages
+                .filter(|language| self.has_no_members(product, language))
+                .collect();
         }
-        let (duplicates, ranks) = (collection.plan_duplicates(), plan_ranks(&collection.id, last, &ranks));
+        let (duplicates, ranks) = (
+            collection.plan_duplicates(),
+            plan_ranks(&collection.id, last, &ranks),
+        );
         let is_whole = Collection::whole(&items).is_some();
-        assert_eq!(is_whole, collection.primary.is_some() && duplicates.drift.is_empty(), "the short way agrees");
+        assert_eq!(
+            is_whole,
+            collection.primary.is_some() && duplicates.drift.is_empty(),
+            "the short way agrees"
+        );
         Ok((duplicates, ranks))
     }
 
@@ -83,7 +104,9 @@ impl State {
         }
         for edit in edits {
             for set in &edit.add {
-                self.ranks.scores.insert(set.clone(), edit.created_at.unwrap().epoch_ms() as f64);
+                self.ranks
+                    .scores
+                    .insert(set.clone(), edit.created_at.unwrap().epoch_ms() as f64);
                 let names = self.ranks.names.entry(edit.product.clone()).or_default();
                 names.is_named = true;
                 names.languages.extend(set.language.clone());
@@ -114,7 +137,11 @@ fn check(state: &State, expected: Expect) {
                 };
                 format!("if {}: {expected}", guard.product)
             });
-            let drift = duplicates.drift.iter().chain(&ranks.drift).map(Drift::to_string);
+            let drift = duplicates
+                .drift
+                .iter()
+                .chain(&ranks.drift)
+                .map(Drift::to_string);
             guards.chain(drift).join("\n")
         }
     };
@@ -140,14 +167,22 @@ fn a_comment_in_order_needs_nothing() {
 fn duplicates_are_compared_attribute_by_attribute() {
     let mut state = State::of(&comment("c1", "p", "en", 4));
     let mut with = |key: &str, name: &str, value: Option<AttributeValue>| {
-        set_attribute(state.items.get_mut(&format!("PRODUCT#p/{key}")).unwrap(), name, value);
+        set_attribute(
+            state.items.get_mut(&format!("PRODUCT#p/{key}")).unwrap(),
+            name,
+            value,
+        );
     };
     with("en/4", "rating", Some(AttributeValue::N("5".to_owned())));
     with("en/4", "language", None);
     with("en/~", "auto", None);
     with("~/4", "unknown", Some(AttributeValue::Bool(true)));
     with("~/1.4", "revision", Some(AttributeValue::S("x".to_owned())));
-    with("~/1.4", "comment_blob", Some(AttributeValue::M(Default::default())));
+    with(
+        "~/1.4",
+        "comment_blob",
+        Some(AttributeValue::M(Default::default())),
+    );
     state.items.remove("PRODUCT#p/en/1.2.3.4");
     check(
         &state,
@@ -167,7 +202,11 @@ fn what_is_left_of_another_language_rating_or_product_goes() {
     for (product, key) in [("p", "ko/4"), ("p", "en/5"), ("other", "~/4")] {
         let mut item = state.items["PRODUCT#p/en/4"].clone();
         let sk = format!("PRODUCT#{product}/{key}");
-        set_attribute(&mut item, attribute::SK, Some(AttributeValue::S(sk.clone())));
+        set_attribute(
+            &mut item,
+            attribute::SK,
+            Some(AttributeValue::S(sk.clone())),
+        );
         state.items.insert(sk, item);
     }
     state.index(&comment("c1", "p", "ko", 4));
@@ -189,7 +228,9 @@ fn what_is_left_of_another_language_rating_or_product_goes() {
 #[test]
 fn without_a_primary_item_everything_is_an_orphan_and_the_guard_is_its_absence() {
     let mut state = State::of(&comment("c1", "p", "en", 4));
-    state.items.retain(|key, _| key.ends_with("en/4") || key.ends_with("~/4"));
+    state
+        .items
+        .retain(|key, _| key.ends_with("en/4") || key.ends_with("~/4"));
     check(
         &state,
         expect![[r#"
@@ -221,7 +262,14 @@ fn ranks_are_compared_with_their_scores_and_names() {
 #[test]
 fn names_without_members_go_unless_the_comment_is_what_they_lack() {
     let mut state = State::of(&comment("c1", "p", "en", 4));
-    state.ranks.names.values_mut().next().unwrap().languages.insert(Language::parse("ko").unwrap());
+    state
+        .ranks
+        .names
+        .values_mut()
+        .next()
+        .unwrap()
+        .languages
+        .insert(Language::parse("ko").unwrap());
     check(&state, expect!["extra_name: p ko"]);
     state.ranks.scores.clear();
     check(
@@ -246,10 +294,17 @@ fn a_person_looks_at_what_tells_nothing() {
     let whole = State::of(&comment("c1", "p", "en", 4));
     let mut two = whole.clone();
     two.items.extend(items_of(&comment("c1", "q", "en", 4)));
-    check(&two, expect!["unresolved: it has several primary items: PRODUCT#p/~/~, PRODUCT#q/~/~"]);
+    check(
+        &two,
+        expect!["unresolved: it has several primary items: PRODUCT#p/~/~, PRODUCT#q/~/~"],
+    );
     let mut unknown = whole;
     let mut item = unknown.items["PRODUCT#p/en/4"].clone();
-    set_attribute(&mut item, attribute::SK, Some(AttributeValue::S("PRODUCT#p/en/9".to_owned())));
+    set_attribute(
+        &mut item,
+        attribute::SK,
+        Some(AttributeValue::S("PRODUCT#p/en/9".to_owned())),
+    );
     unknown.items.insert("PRODUCT#p/en/9".to_owned(), item);
     check(
         &unknown,
@@ -276,13 +331,39 @@ fn an_invalid_primary_item_implies_nothing_and_guards_what_it_left() {
         let items: Vec<Item> = broken.items.values().cloned().collect();
         let collection = Collection::read(&id, &items).unwrap();
         let invalid = collection.invalid.as_ref().unwrap();
-        assert!(invalid.malformed.to_string().contains(&format!("attribute {name}: ")), "{}", invalid.malformed);
-        assert_eq!(invalid.incomplete.is_some(), ["revision", "shard", "pcd"].contains(&name));
+        assert!(
+            invalid
+                .malformed
+                .to_string()
+                .contains(&format!("attribute {name}: ")),
+            "{}",
+            invalid.malformed
+        );
+        assert_eq!(
+            invalid.incomplete.is_some(),
+            ["revision", "shard", "pcd"].contains(&name)
+        );
         let (duplicates, ranks) = broken.plan().unwrap();
-        assert!(duplicates.drift.iter().all(|drift| matches!(drift, Drift::OrphanDuplicate(_))), "{name}");
+        assert!(
+            duplicates
+                .drift
+                .iter()
+                .all(|drift| matches!(drift, Drift::OrphanDuplicate(_))),
+            "{name}"
+        );
         let expected = Expected::Invalid(broken.items["PRODUCT#p/~/~"].clone());
-        assert_eq!(duplicates.guards, [Guard { product: comment("c1", "p", "en", 4).product, expected }]);
-        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 2), "{name}");
+        assert_eq!(
+            duplicates.guards,
+            [Guard {
+                product: comment("c1", "p", "en", 4).product,
+                expected
+            }]
+        );
+        assert_eq!(
+            (duplicates.writes.len(), ranks.drift.len()),
+            (31, 2),
+            "{name}"
+        );
         broken.apply(duplicates.writes, &ranks.edits);
         check(&broken, expect![[""]]);
     }
@@ -294,11 +375,28 @@ fn an_unpublished_comment_implies_nothing_and_guards_what_it_left() {
         let mut hidden = State::of(&comment("c1", "p", "en", 4));
         inflict(&mut hidden, &Damage::Unpublish(status));
         let (duplicates, ranks) = hidden.plan().unwrap();
-        assert!(duplicates.drift.iter().all(|drift| matches!(drift, Drift::OrphanDuplicate(_))), "{status}");
+        assert!(
+            duplicates
+                .drift
+                .iter()
+                .all(|drift| matches!(drift, Drift::OrphanDuplicate(_))),
+            "{status}"
+        );
         let of = comment("c1", "p", "en", 4);
-        let guard = Guard { product: of.product.clone(), expected: Expected::Revision(of.revision) };
-        assert_eq!(duplicates.guards, [guard], "a publication meanwhile stops the deletions");
-        assert_eq!((duplicates.writes.len(), ranks.drift.len()), (31, 2), "{status}");
+        let guard = Guard {
+            product: of.product.clone(),
+            expected: Expected::Revision(of.revision),
+        };
+        assert_eq!(
+            duplicates.guards,
+            [guard],
+            "a publication meanwhile stops the deletions"
+        );
+        assert_eq!(
+            (duplicates.writes.len(), ranks.drift.len()),
+            (31, 2),
+            "{status}"
+        );
         hidden.apply(duplicates.writes, &ranks.edits);
         check(&hidden, expect![[""]]);
     }
@@ -315,8 +413,12 @@ fn places(text: &str) -> Places {
 }
 
 fn places_text(places: &Places) -> String {
-    let languages = |languages: &BTreeSet<Language>| languages.iter().map(Language::as_str).join(",");
-    places.iter().map(|(product, of)| format!("{}:{}", product.as_str(), languages(of))).join(" ")
+    let languages =
+        |languages: &BTreeSet<Language>| languages.iter().map(Language::as_str).join(",");
+    places
+        .iter()
+        .map(|(product, of)| format!("{}:{}", product.as_str(), languages(of)))
+        .join(" ")
 }
 
 #[test]
@@ -336,7 +438,11 @@ fn every_primary() -> [State; 4] {
     let whole = State::of(&comment("c1", "p", "en", 4));
     let [mut unpublished, mut invalid, mut absent] = [whole.clone(), whole.clone(), whole.clone()];
     inflict(&mut unpublished, &Damage::Unpublish(Status::Hidden));
-    set_attribute(invalid.items.get_mut("PRODUCT#p/~/~").unwrap(), "rating", None);
+    set_attribute(
+        invalid.items.get_mut("PRODUCT#p/~/~").unwrap(),
+        "rating",
+        None,
+    );
     inflict(&mut absent, &Damage::DropPrimary);
     [whole, unpublished, invalid, absent]
 }
@@ -344,7 +450,12 @@ fn every_primary() -> [State; 4] {
 #[test]
 fn a_comment_is_looked_for_where_its_items_are_and_where_it_was_seen() {
     let elsewhere = items_of(&comment("c1", "q", "ko", 4))["PRODUCT#q/ko/4"].clone();
-    let expected = ["p:en q:ko seen:", "p:en q:ko seen:", "p: q:ko seen:", "q:ko seen:"];
+    let expected = [
+        "p:en q:ko seen:",
+        "p:en q:ko seen:",
+        "p: q:ko seen:",
+        "q:ko seen:",
+    ];
     for (state, expected) in every_primary().iter().zip(expected) {
         // Without its duplicates, so that only the primary item leads to its product.
         let primary = state.items.get("PRODUCT#p/~/~").cloned();
@@ -360,7 +471,10 @@ fn a_second_reading_finds_the_primary_item_valid_or_not_in_its_product_alone() {
         let items: Vec<Item> = state.items.values().cloned().collect();
         let collection = Collection::read(&CommentId::parse("c1").unwrap(), &items).unwrap();
         let [here, elsewhere] = ["p", "q"].map(|product| ProductId::parse(product).unwrap());
-        assert_eq!(collection.primary_item_in(&here), state.items.get("PRODUCT#p/~/~"));
+        assert_eq!(
+            collection.primary_item_in(&here),
+            state.items.get("PRODUCT#p/~/~")
+        );
         assert_eq!(collection.primary_item_in(&elsewhere), None);
     }
 }
@@ -371,25 +485,43 @@ fn scores_are_right_only_if_both_are_there_and_are_the_creation_time() {
     let right = State::of(&comment).ranks.scores.into_values().next();
     let later = right.map(|score| score + 1.0);
     let [of_any, _] = comment.placement().base_sets();
-    for (any, own, expected) in
-        [(right, right, true), (None, right, false), (right, None, false), (later, right, false), (right, later, false)]
-    {
+    for (any, own, expected) in [
+        (right, right, true),
+        (None, right, false),
+        (right, None, false),
+        (later, right, false),
+        (right, later, false),
+    ] {
         let score_in = |set: &BaseSet| if *set == of_any { any } else { own };
-        assert_eq!(comment.placement().has_scores(score_in, comment.created_at), expected, "{any:?} {own:?}");
+        assert_eq!(
+            comment.placement().has_scores(score_in, comment.created_at),
+            expected,
+            "{any:?} {own:?}"
+        );
     }
 }
 
 #[test]
 fn entries_are_looked_for_in_the_languages_given_and_in_those_that_are_named() {
     let named = |languages: &[&str]| Names {
-        languages: languages.iter().map(|tag| Language::parse(tag).unwrap()).collect(),
+        languages: languages
+            .iter()
+            .map(|tag| Language::parse(tag).unwrap())
+            .collect(),
         ..Names::default()
     };
     let names = [("p", named(&["ko", "en"])), ("not_asked", named(&["en"]))];
-    let names = names.map(|(product, names)| (ProductId::parse(product).unwrap(), names)).into();
+    let names = names
+        .map(|(product, names)| (ProductId::parse(product).unwrap(), names))
+        .into();
     let sets = Ranks::base_sets(&places("p:en q:de"), &names);
-    let of_rating = sets.iter().filter(|set| set.rating == Rating::ALL[3]).map(BaseSet::to_string).join(" ");
-    expect!["PRODUCT#p:~/4 PRODUCT#p:en/4 PRODUCT#p:ko/4 PRODUCT#q:~/4 PRODUCT#q:de/4"].assert_eq(&of_rating);
+    let of_rating = sets
+        .iter()
+        .filter(|set| set.rating == Rating::ALL[3])
+        .map(BaseSet::to_string)
+        .join(" ");
+    expect!["PRODUCT#p:~/4 PRODUCT#p:en/4 PRODUCT#p:ko/4 PRODUCT#q:~/4 PRODUCT#q:de/4"]
+        .assert_eq(&of_rating);
     assert_eq!(sets.len(), 5 * 5, "each with each of five ratings");
 }
 
@@ -408,11 +540,18 @@ enum Damage {
 fn damages() -> impl Strategy<Value = Damage> {
     prop_oneof![
         any::<prop::sample::Index>().prop_map(Damage::DropItem),
-        (any::<prop::sample::Index>(), prop::sample::select(vec!["auto", "cd", "language", "comment_blob", "new"]))
+        (
+            any::<prop::sample::Index>(),
+            prop::sample::select(vec!["auto", "cd", "language", "comment_blob", "new"])
+        )
             .prop_map(|(at, name)| Damage::AlterItem(at, name)),
         any::<prop::sample::Index>().prop_map(Damage::DropRank),
         any::<prop::sample::Index>().prop_map(Damage::MoveRank),
-        (prop::sample::select(vec!["p", "q"]), prop::sample::select(vec!["en", "ko"]), 1..=5_u64)
+        (
+            prop::sample::select(vec!["p", "q"]),
+            prop::sample::select(vec!["en", "ko"]),
+            1..=5_u64
+        )
             .prop_map(|(product, language, rating)| Damage::AddStranger(product, language, rating)),
         Just(Damage::DropNames),
         Just(Damage::DropPrimary),
@@ -422,7 +561,12 @@ fn damages() -> impl Strategy<Value = Damage> {
 
 fn inflict(state: &mut State, damage: &Damage) {
     let duplicate = |state: &State, at: &prop::sample::Index| {
-        let keys: Vec<String> = state.items.keys().filter(|key| !key.ends_with("/~/~")).cloned().collect();
+        let keys: Vec<String> = state
+            .items
+            .keys()
+            .filter(|key| !key.ends_with("/~/~"))
+            .cloned()
+            .collect();
         (!keys.is_empty()).then(|| keys[at.index(keys.len())].clone())
     };
     let rank = |state: &State, at: &prop::sample::Index| {
@@ -449,14 +593,25 @@ fn inflict(state: &mut State, damage: &Damage) {
         }
         Damage::AddStranger(product, language, rating) => {
             let stranger = comment("c1", product, language, *rating);
-            state.items.extend(items_of(&stranger).into_iter().filter(|(key, _)| !key.ends_with("/~/~")));
+            state.items.extend(
+                items_of(&stranger)
+                    .into_iter()
+                    .filter(|(key, _)| !key.ends_with("/~/~")),
+            );
             state.index(&stranger);
         }
-        Damage::DropNames => state.ranks.names.values_mut().for_each(|names| *names = Names::default()),
+        Damage::DropNames => state
+            .ranks
+            .names
+            .values_mut()
+            .for_each(|names| *names = Names::default()),
         Damage::DropPrimary => state.items.retain(|key, _| !key.ends_with("/~/~")),
         Damage::Unpublish(status) => {
             if let Some(item) = state.items.get_mut("PRODUCT#p/~/~") {
-                *item = primary_item(&Comment { status: *status, ..comment("c1", "p", "en", 4) });
+                *item = primary_item(&Comment {
+                    status: *status,
+                    ..comment("c1", "p", "en", 4)
+                });
             }
         }
     }

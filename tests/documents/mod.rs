@@ -1,0 +1,4 @@
+//! The documents say the truth: their commands run, and the API's description matches its answers.
+
+mod commands;
+mod described;
