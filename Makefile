@@ -31,8 +31,7 @@ TESTED := $(UNIT_TESTED) --test guarantees
 CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: documents:: embed:: packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
 CHECK_TAKES_LONG := cluster:: connections:: data_folder:: export::ends repair::audit repair::control repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
 
-check: tools redis ## Before a commit: the budget, format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
-	@sh scripts/budget.sh
+check: tools redis ## Before a commit: format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace $(UNIT_TESTED)
