@@ -1,12 +1,12 @@
 #!/bin/sh
-# upgrade-fixture.sh VERSION: writes tests/upgrade/VERSION by target/debug/pagemark: a data folder, a table, and exports.
+# upgrade-fixture.sh VERSION: writes tests/local/upgrade/VERSION by target/debug/pagemark: a data folder, a table, and exports.
 # Tests start later versions on them. The comments are made up here. A fixture is written once, before its version is
 # tagged, and never again.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:?the version that pagemark has}
 pagemark=${CARGO_TARGET_DIR:-target}/debug/pagemark
-out=tests/upgrade/$version
+out=tests/local/upgrade/$version
 [ ! -e "$out" ] || { echo "$out exists; a fixture is never written again" >&2; exit 1; }
 work=$(mktemp -d)
 stack=

@@ -12,50 +12,16 @@
     reason = "clippy takes only functions marked as tests for tests; here everything is one"
 )]
 
-mod attributes;
-mod backends;
-mod behind;
-mod big_repair;
-mod bounds;
-mod cluster;
 mod connections;
-mod data_folder;
-mod deployed;
-mod described;
+mod deployment;
 mod documents;
-mod embed;
-mod engines;
-mod export;
-mod failures;
 mod fixture;
-mod import;
-mod input;
-mod log;
-mod moderation;
-mod ordering;
-mod outage;
-mod packaged;
-mod pages;
-mod paused;
-mod payloads;
-mod preconditions;
-mod readiness;
-mod records;
-mod rehearsals;
+mod functions;
+mod local;
+mod reading;
 mod repair;
-mod restart;
-mod secured;
-mod selection;
-mod sent_ahead;
-mod serving;
-mod settings;
 mod simulator;
-mod smoke;
-mod telemetry;
-mod template;
-mod turning;
-mod upgrade;
-mod writes;
+mod writing;
 
 /// The allocator of the API. It takes less processor time than the C library's for many small
 /// values. The tests, and the embedded engine in their process, allocate many.

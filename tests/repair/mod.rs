@@ -5,6 +5,7 @@
 //! start their stores with Redis.
 
 mod audit;
+mod big_repair;
 mod cluster;
 mod confirmed;
 mod control;
@@ -17,6 +18,7 @@ mod primaries;
 mod process;
 mod quarantine;
 mod recent;
+mod rehearsals;
 mod resumed;
 mod stopped;
 

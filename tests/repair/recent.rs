@@ -22,7 +22,7 @@ use crate::{
         stores::Stores,
         wait_for,
     },
-    ordering::listing_url,
+    reading::ordering::listing_url,
 };
 
 const DAY_MS: i64 = 24 * 3_600_000;

@@ -6,7 +6,7 @@
 //! compressing a page.
 //!
 //! **Invariant:** an answer is compressed within the request's time, counts as under way meanwhile,
-//! and is sent whole (`tests/bounds.rs`). Its text is in memory anyway.
+//! and is sent whole (`tests/connections/bounds.rs`). Its text is in memory anyway.
 
 use std::io::{self, Write};
 

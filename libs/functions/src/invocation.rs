@@ -29,7 +29,7 @@ use crate::{
 ///
 /// **Invariant:** the error for an unreadable event gives the place but not the content, which may
 /// be a comment's text: the Lambda runtime logs the error and answers with it
-/// (`tests/deployed.rs`).
+/// (`tests/deployment/deployed.rs`).
 #[derive(Debug, Clone)]
 pub struct StreamEvent(pub Event);
 

@@ -8,7 +8,7 @@
 //!
 //! **Invariant:** the format for writing is a setting; reading depends on no setting. Every version
 //! reads all formats that earlier versions wrote, so one table may hold items of all formats
-//! (`tests/payloads.rs`).
+//! (`tests/writing/payloads.rs`).
 //!
 //! **Invariant:** reading takes no more memory than [`TEXT_BYTES_MAX`], even if the bytes claim
 //! more.

@@ -1,4 +1,4 @@
-//! The settings of the mappings, as in the deployment template. `tests/template` compares the two.
+//! The settings of the mappings, as in the deployment template. `tests/deployment/template` compares the two.
 
 use model::FilterKey;
 use serde_json::Value;

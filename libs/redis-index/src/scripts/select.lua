@@ -13,7 +13,7 @@
 -- So the logarithm of the sets' sizes bounds the number of commands. Let k > 1 sets have at most n elements each, and N
 -- together. A search then takes at most this number of commands:
 --   (12 + max(4.4, 2.5k) ln(N/24)) max(1 + 2k, 1 + (k - 1) (floor(log2 n) + 1))
--- The merge of a page takes at most 2k more. tests/selection/cost.rs derives and asserts both.
+-- The merge of a page takes at most 2k more. tests/reading/selection/cost.rs derives and asserts both.
 local MERGE_MAX = 24 -- windows this small together end a search
 
 local function integer(number)

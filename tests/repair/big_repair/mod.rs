@@ -121,7 +121,7 @@ async fn execute(functions: &Arc<Functions>, inputs: &[Value]) -> (Vec<Value>, V
     let package = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut python = python::command("python");
     python
-        .arg(package.join("big_repair/execute.py"))
+        .arg(package.join("repair/big_repair/execute.py"))
         .arg(package.join("../infra/template.yaml"))
         .arg(endpoint.await);
     let inputs: Vec<String> = inputs.iter().map(Value::to_string).collect();

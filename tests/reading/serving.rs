@@ -187,7 +187,7 @@ async fn a_service_that_gets_sigterm_finishes_its_requests() {
 /// for unavailable ones. Their syntax: Amazon CloudWatch Logs, "Filter pattern syntax for metric
 /// filters", JSON; here fields that equal a value.
 fn counted(line: &Value) -> Vec<bool> {
-    let patterns = include_str!("../infra/template.yaml")
+    let patterns = include_str!("../../infra/template.yaml")
         .lines()
         .filter_map(|line| line.trim().strip_prefix("FilterPattern: "));
     let matches = |pattern: &str| {

@@ -28,7 +28,7 @@ use crate::{
         page_indexes::for_each_index,
         redis_server::{OwnRedis, TABLE_ID, make_ready},
     },
-    ordering::Listed,
+    reading::ordering::Listed,
 };
 
 /// Requests in parallel. They share one connection, so this hides the round trips.

@@ -15,7 +15,7 @@ const EXAMPLES: &str = "40";
 
 fn described(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("described")
+        .join("documents/described")
         .join(name)
 }
 

@@ -3,7 +3,7 @@
 use model::{Cd, CommentId, Filter, Order, ProductId, Timestamp};
 use rand::{RngExt, rngs::StdRng, seq::SliceRandom};
 
-use crate::{fixture::data, ordering::Listed};
+use crate::{fixture::data, reading::ordering::Listed};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Product {

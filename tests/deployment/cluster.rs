@@ -24,7 +24,7 @@ use crate::{
         stores::Stores,
         wait_for,
     },
-    selection::{check_positions, check_product, check_stats, fill, products},
+    reading::selection::{check_positions, check_product, check_stats, fill, products},
 };
 
 /// Enough products that every master serves some, whichever partitions they fall into.

@@ -29,7 +29,7 @@ use crate::{
 };
 
 fn fixtures() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("upgrade");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("local/upgrade");
     let entries = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path());

@@ -307,7 +307,7 @@ async fn answers_that_nobody_reads_hold_a_bounded_memory() {
 
 /// The settings of the deployed API that bound its memory, and the memory of its container.
 fn deployed() -> (Vec<(&'static str, String)>, u64) {
-    let template = include_str!("../infra/template.yaml");
+    let template = include_str!("../../infra/template.yaml");
     let (_, task) = template.split_once("\n  ApiTask:\n").unwrap();
     let after = |text: &str| {
         Some(

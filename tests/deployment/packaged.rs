@@ -198,7 +198,7 @@ async fn each_zip_holds_a_program_that_asks_for_work() {
             "{name}"
         );
         // Lambda unpacks it where the template says that it is.
-        let roots = include_str!("../infra/template.yaml")
+        let roots = include_str!("../../infra/template.yaml")
             .matches("PAGEMARK_REDIS_CA: /var/task/amazon-roots.pem\n")
             .count();
         assert_eq!(roots, 2);

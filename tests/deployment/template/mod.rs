@@ -52,7 +52,7 @@ static TEMPLATE: LazyLock<Value> = LazyLock::new(|| {
     let python = python.as_std_mut();
     python
         .args([
-            project("tests/template/as_json.py"),
+            project("tests/deployment/template/as_json.py"),
             project("infra/template.yaml"),
         ])
         .arg("RedisShards=0001");
@@ -121,7 +121,8 @@ async fn the_linter_finds_nothing() {
 
 #[tokio::test]
 async fn the_stack_has_what_the_code_expects() {
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("template/create_stack.py");
+    let script =
+        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deployment/template/create_stack.py");
     let stack: Value =
         serde_json::from_str(&run("python", &[script, project("infra/template.yaml")]).await)
             .unwrap();
