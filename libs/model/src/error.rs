@@ -4,8 +4,6 @@ use std::fmt;
 
 use thiserror::Error;
 
-use crate::{AuthorId, CommentId, Gtin, Language, ProductId, Revision, Timestamp, WebUrl};
-
 /// Input of a person or a client that breaks a rule: report it, and change nothing.
 ///
 /// The message says what was wrong and what is allowed; it never repeats more than 80 characters of
@@ -58,28 +56,4 @@ pub(crate) fn quoted(input: &str) -> String {
     let shown: String = input.chars().take(80).collect();
     let dots = if shown.len() < input.len() { "…" } else { "" };
     format!("{shown:?}{dots}")
-}
-
-/// Says how serde reads a type from a text.
-macro_rules! read_from_text {
-    ($($name:ty: $parse:expr,)*) => {$(
-        impl TryFrom<String> for $name {
-            type Error = InvalidInput;
-
-            fn try_from(text: String) -> Result<Self, InvalidInput> {
-                ($parse)(&text)
-            }
-        }
-    )*};
-}
-
-read_from_text! {
-    AuthorId: AuthorId::parse_stored,
-    CommentId: CommentId::parse,
-    Gtin: Gtin::parse,
-    Language: Language::parse_stored,
-    ProductId: ProductId::parse_stored,
-    Revision: Revision::parse,
-    Timestamp: Timestamp::parse,
-    WebUrl: |text| WebUrl::parse("url", text),
 }

@@ -23,6 +23,7 @@ mod rating;
 mod rating_counts;
 pub mod record;
 mod revision;
+mod serde_text;
 mod site_data;
 pub mod size;
 mod status;
