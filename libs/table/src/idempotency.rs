@@ -4,14 +4,22 @@
 //! equal text is a different key. Its record stays in the table for [`HOURS`]. The transaction that
 //! creates the comment writes it.
 
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{CommentId, ProductId, Revision, Status, Timestamp};
+use model::{Comment, CommentId, ProductId, Revision, Status, Timestamp};
+use process::{StoreError, now};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-pub(crate) const HOURS: i64 = 24;
+use crate::{
+    Table,
+    change::{NewComment, WriteError},
+    item::{from_sdk_item, item_key},
+};
 
-pub(crate) const SK: &str = "IDEMPOTENCY";
+const HOURS: i64 = 24;
+
+const SK: &str = "IDEMPOTENCY";
 
 /// A client's promise that two creations of one product with one key are the same request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +34,7 @@ pub struct Idempotency {
 impl Idempotency {
     /// The key is a hash of the parts, each after its length, so two different lists of parts never
     /// give one text to hash.
-    pub(crate) fn pk(&self, product: &ProductId) -> String {
+    fn pk(&self, product: &ProductId) -> String {
         let mut hash = Sha256::new();
         for part in [self.client.as_str(), product.as_str(), self.key.as_str()] {
             hash.update(format!("{}:", part.len()));
@@ -37,17 +45,84 @@ impl Idempotency {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Record {
-    pub(crate) pk: String,
-    pub(crate) sk: String,
-    pub(crate) body_hash: String,
-    pub(crate) comment_id: CommentId,
+struct Record {
+    pk: String,
+    sk: String,
+    body_hash: String,
+    comment_id: CommentId,
     // With the request's content, these give the first answer.
-    pub(crate) created_at: Timestamp,
-    pub(crate) revision: Revision,
+    created_at: Timestamp,
+    revision: Revision,
     #[serde(default)]
-    pub(crate) status: Status,
-    pub(crate) expires_at: i64,
+    status: Status,
+    expires_at: i64,
+}
+
+impl Table {
+    /// The action that writes the record, on condition that it does not exist.
+    pub(crate) fn put_idempotency(
+        &self,
+        idempotency: &Idempotency,
+        made: &Comment,
+    ) -> Result<TransactWriteItem, StoreError> {
+        let now_seconds = now().epoch_seconds();
+        let record = Record {
+            pk: idempotency.pk(&made.product),
+            sk: SK.to_owned(),
+            body_hash: idempotency.body_hash.clone(),
+            comment_id: made.id.clone(),
+            created_at: made.created_at,
+            revision: made.revision,
+            status: made.status,
+            expires_at: now_seconds + HOURS * 3600,
+        };
+        // DynamoDB removes expired items late.
+        let condition = "attribute_not_exists(pk) OR expires_at < :now";
+        self.put_if(
+            &record,
+            condition,
+            [(
+                ":now".to_owned(),
+                AttributeValue::N(now_seconds.to_string()),
+            )],
+        )
+    }
+
+    /// The comment that an earlier request with this key created, in its original state: `again`
+    /// with the values from the record. `None` when the record has just expired.
+    ///
+    /// # Errors
+    /// [`WriteError::IdempotencyMismatch`], the store's.
+    pub(crate) async fn created_before(
+        &self,
+        idempotency: &Idempotency,
+        again: &NewComment,
+    ) -> Result<Option<Comment>, WriteError> {
+        let key = item_key(idempotency.pk(&again.product), SK.to_owned());
+        let record: Option<Record> = self.item(key).await?.map(from_sdk_item).transpose()?;
+        let Some(record) = record else {
+            return Ok(None);
+        };
+        if record.body_hash != idempotency.body_hash {
+            return Err(WriteError::IdempotencyMismatch);
+        }
+        let Record {
+            comment_id: id,
+            created_at,
+            revision,
+            status,
+            ..
+        } = record;
+        Ok(Some(
+            NewComment {
+                id,
+                created_at,
+                status: Some(status),
+                ..again.clone()
+            }
+            .at(revision),
+        ))
+    }
 }
 
 #[cfg(test)]

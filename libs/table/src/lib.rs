@@ -1,30 +1,48 @@
 //! The table in DynamoDB: comments with their journal, duplicates, and pages.
 //!
-//! - `reader`, `writer`, `admin`: the calls. Readers of comments and products; changes of them and
-//!   the fan-out's writes; the table itself and the repair job.
+//! A file has one subject, with all calls about it:
+//!
+//! - `comments`, `pages`, `sparse_indexes`: what readers see, by id, in the order of a page, and by
+//!   the indexes of primary items alone.
+//! - `comment_changes`, `idempotency`, `products`: what clients write.
+//! - `duplicates`, `guarded`: what the fan-out and the repair job write of comments.
+//! - `journal`, `states`, `leases`, `scan`: what else the repair job reads and writes.
+//! - `creation`, `definition`: the table itself.
+//!
+//! They stand on:
+//!
 //! - `change`, `parts`: what callers ask for, and the answers.
-//! - `idempotency`, `duplicates`, `transaction`, `definition`, `item`: the calls' content, as pure
-//!   functions.
+//! - `queries`, `actions`, `transaction`, `item`: the parts that calls are made of.
 //! - `page_answer`: reads a query's answer directly from its JSON. `page_rows`: makes a page of it.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
 //! - `args`: the settings.
 
-mod admin;
+mod actions;
 mod args;
 pub mod capacity;
 mod change;
+mod comment_changes;
+mod comments;
+mod creation;
 pub mod definition;
 mod duplicates;
 mod error;
+mod guarded;
 mod idempotency;
 mod item;
+mod journal;
+mod leases;
 mod page_answer;
 mod page_rows;
+mod pages;
 mod parts;
-mod reader;
+mod products;
+mod queries;
+mod scan;
+mod sparse_indexes;
+mod states;
 pub mod transaction;
-mod writer;
 
 use std::{sync::Arc, time::Duration};
 
@@ -34,7 +52,6 @@ use model::BlobFormat;
 use process::aws::{Calls, NewHttpClient, new_http_client, sdk_config};
 
 use crate::capacity::Meter;
-pub use admin::Lease;
 pub use args::{CommentBlobArgs, TableArgs};
 pub use change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError};
 pub use definition::{AUTHORS, GSI, MODERATION, PRIMARIES, TableDescription};
@@ -42,8 +59,10 @@ pub use duplicates::{DuplicatesWritten, FailedWrites};
 pub use error::store_error;
 pub use idempotency::Idempotency;
 pub use item::{InvalidEntry, ItemKey};
+pub use journal::JournalRow;
+pub use leases::Lease;
 pub use page_answer::{QueryAnswer, QueryReader, StoredItem};
-pub use parts::{JournalRow, MalformedItem, Page, PageQuery, Part, Position};
+pub use parts::{MalformedItem, Page, PageQuery, Part, Position};
 pub use transaction::Transacted;
 
 #[derive(Debug, Clone)]
@@ -69,7 +88,7 @@ impl TableConfig {
             name: name.into(),
             endpoint_url,
             calls: Calls::PROMPT,
-            started_within: writer::STARTED_WITHIN,
+            started_within: transaction::STARTED_WITHIN,
             comment_blob: BlobFormat::Map,
         }
     }

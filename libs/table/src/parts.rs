@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use aws_sdk_dynamodb::types::AttributeValue;
 use model::{
     Cd, Comment, CommentId, FilterKey, Malformed, Order, ProductId, Timestamp, item::attribute,
-    journal::JournalEntry, primaries::PrimariesKey,
+    primaries::PrimariesKey,
 };
 use serde::{Deserialize, Serialize};
 
@@ -97,11 +97,4 @@ impl Position {
         position.insert(attribute::PCD.to_owned(), AttributeValue::S(pcd));
         Self(position)
     }
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct JournalRow {
-    /// The instant in its key; if the key holds none, the instant of the previous row.
-    pub at: Timestamp,
-    pub entry: Result<JournalEntry, Malformed>,
 }

@@ -1,0 +1,113 @@
+//! The change journal: its entries are written with changes, reports are entries alone, and the
+//! repair job reads it in parts.
+//!
+//! A report names a comment to `recent` because a reader missed something of it.
+
+use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
+use model::{
+    CommentId, Malformed, Placement, Revision, Timestamp,
+    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
+};
+use process::{StoreError, now, random};
+use tokio::time::Instant;
+
+use crate::{
+    Table,
+    error::store_error,
+    item::{ItemKey, from_sdk_item},
+    parts::{Part, Position},
+};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct JournalRow {
+    /// The instant in its key; if the key holds none, the instant of the previous row.
+    pub at: Timestamp,
+    pub entry: Result<JournalEntry, Malformed>,
+}
+
+impl Table {
+    pub(crate) fn put_journal(
+        &self,
+        id: &CommentId,
+        revision: Revision,
+        before: Option<Placement>,
+        after: Option<Placement>,
+    ) -> Result<TransactWriteItem, StoreError> {
+        // An entry is never replaced, because a placement that it names could be lost.
+        self.put_new(
+            &JournalEntry {
+                id: id.clone(),
+                revision,
+                before,
+                after,
+                is_report: false,
+            }
+            .to_item(),
+        )
+    }
+
+    /// Names a comment to the next `recent`, which compares all that is derived from it.
+    /// `looked_for` is where a reader missed something. Of its product, the ranks in every language
+    /// are compared.
+    pub async fn report(&self, id: &CommentId, looked_for: &Placement) -> Result<(), StoreError> {
+        let entry = JournalEntry::report(id.clone(), looked_for.clone(), now(), random());
+        let deadline = Instant::now() + self.config.started_within;
+        // If the key is taken, a change or another report of this millisecond names the comment
+        // already.
+        self.transact_until(deadline, vec![self.put_new(&entry.to_item())?])
+            .await
+            .map(drop)
+    }
+
+    /// The first entries of one shard of the journal, of the hour that `from` is in, from `from`
+    /// (inclusive) to `to` (exclusive), strongly consistent. There are `limit` of them, or more
+    /// until some are later than `from`.
+    pub async fn journal_part(
+        &self,
+        shard: u32,
+        from: Timestamp,
+        to: Timestamp,
+        limit: i32,
+    ) -> Result<Part<JournalRow>, StoreError> {
+        let (mut rows, mut latest, mut position) = (Vec::new(), from, None);
+        loop {
+            self.meter.read.admit().await;
+            // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the
+            // instant `to`.
+            let answer = self
+                .query_of(journal_pk(from, shard % JOURNAL_SHARDS))
+                .key_condition_expression("pk = :pk AND sk BETWEEN :from AND :to")
+                .expression_attribute_values(":from", AttributeValue::S(from.to_string()))
+                .expression_attribute_values(":to", AttributeValue::S(to.to_string()))
+                .limit(limit)
+                .set_exclusive_start_key(position)
+                .set_return_consumed_capacity(self.meter.report())
+                .send()
+                .await
+                .map_err(store_error)?;
+            self.meter.read.charge(&answer.consumed_capacity);
+            for item in answer.items.unwrap_or_default() {
+                let ItemKey { sk, .. } = ItemKey::of(&item);
+                // A foreign tool may have written an instant in a form that sorts elsewhere.
+                let is_ours = |text: &str, at: &Timestamp| at.to_string() == text;
+                let at = sk.split_once('#').and_then(|(text, _)| {
+                    Timestamp::parse(text).ok().filter(|at| is_ours(text, at))
+                });
+                latest = at.filter(|at| *at > latest).unwrap_or(latest);
+                let entry = match from_sdk_item::<JournalItem>(item) {
+                    Ok(item) => JournalEntry::try_from(item),
+                    Err(StoreError::Malformed(malformed)) => Err(malformed),
+                    Err(error) => return Err(error),
+                };
+                rows.push(JournalRow { at: latest, entry });
+            }
+            position = answer.last_evaluated_key;
+            if position.is_none() || latest > from {
+                return Ok(Part {
+                    rows,
+                    next: position.map(Position),
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Pages of the index `gsi`: the comments of one filter key, in their order.
+
+use aws_sdk_dynamodb::types::AttributeValue;
+use model::{Cd, Comment, FilterKey, Order, ProductId, item::CommentItem};
+use process::StoreError;
+
+use crate::{
+    Table,
+    definition::GSI,
+    item::{InvalidEntry, SdkItem, start_key},
+    page_answer::{QueryAnswer, StoredItem},
+    page_rows::PageRows,
+    parts::{Page, PageQuery, Part, Position},
+    queries::comments_of,
+};
+
+/// Maximum number of queries of a page. Nine answers of 1 MB hold 200 of the longest comments.
+const PAGE_CALLS_MAX: usize = 9;
+
+impl Table {
+    /// Reads a page by one Query. Further queries are needed only beyond DynamoDB's 1 MB answer
+    /// limit, or to fill the places of invalid primary items. A malformed duplicate takes a place
+    /// of the page, so that it does not shift the pages that follow.
+    pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
+        self.read_page(query, PageRows::all(query)).await
+    }
+
+    /// Reads the rows with these ranks, which are in the query's order and follow its start. All
+    /// other rows are only named. It reads at least as many rows as the query's limit, and goes on
+    /// until it has passed the place of the last rank. It gives up when other rows come to a
+    /// hundred more than the limit.
+    pub async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
+        self.read_page(query, PageRows::with(query, ranks)).await
+    }
+
+    async fn read_page(
+        &self,
+        query: &PageQuery,
+        mut rows: PageRows<'_>,
+    ) -> Result<Page, StoreError> {
+        let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
+        for _ in 0..PAGE_CALLS_MAX {
+            let answer = self.page_part(query, rows.next_limit(), start).await?;
+            let read_units = answer.read_units();
+            rows.add(answer.items, read_units);
+            start = answer.last_evaluated_key.map(SdkItem::from);
+            if start.is_none() || rows.is_full() {
+                break;
+            }
+        }
+        Ok(rows.into_page(start.is_some()))
+    }
+
+    pub(crate) async fn page_part(
+        &self,
+        query: &PageQuery,
+        limit: usize,
+        start: Option<SdkItem>,
+    ) -> Result<QueryAnswer<StoredItem<CommentItem>>, StoreError> {
+        let query = self
+            .query_index(GSI)
+            .key_condition_expression("sk = :sk")
+            .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
+            .scan_index_forward(query.order == Order::Oldest)
+            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(start);
+        self.read_directly(query).await
+    }
+
+    /// At most `limit` comments of a product, and at most a megabyte.
+    pub async fn comments_part(
+        &self,
+        product: &ProductId,
+        from: Option<Position>,
+        limit: u16,
+    ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
+        let key = FilterKey::primary(product.clone());
+        let query = PageQuery {
+            key,
+            order: Order::Oldest,
+            limit,
+            start: None,
+        };
+        Ok(comments_of(
+            self.page_part(&query, limit.into(), from.map(|position| position.0))
+                .await?,
+        ))
+    }
+}
