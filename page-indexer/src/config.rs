@@ -7,7 +7,7 @@ use redis_index::RedisIndexConfig;
 /// Brings the page index in line with changed comments (AWS Lambda on the table's stream).
 #[derive(Debug, Clone, Parser)]
 #[command(name = "page-indexer", version)]
-pub struct Config {
+pub struct PageIndexerConfig {
     #[command(flatten)]
     pub page_index: RedisIndexConfig,
     #[command(flatten)]

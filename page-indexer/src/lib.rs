@@ -12,7 +12,7 @@ use aws_lambda_events::dynamodb::Event;
 use functions::{
     Quarantine,
     invocation::{Handled, Invocation},
-    metrics::{Metric, Metrics},
+    metrics::{InvocationMetrics, Metric},
 };
 use model::{
     plan::{IndexEdit, plan_index_edits},
@@ -22,7 +22,7 @@ use page_index::PageIndex;
 use process::{Backoff, Remedy, Store, StoreError};
 use tokio::time::Instant;
 
-pub use config::Config;
+pub use config::PageIndexerConfig;
 
 pub const FUNCTION: &str = "page-indexer";
 
@@ -75,7 +75,7 @@ impl PageIndexer {
         &self,
         edits: Vec<IndexEdit>,
         deadline: Instant,
-        metrics: &mut Metrics,
+        metrics: &mut InvocationMetrics,
     ) -> Vec<FailedEdits> {
         let mut failed = Vec::new();
         let mut parts = vec![edits];
@@ -98,7 +98,7 @@ impl PageIndexer {
         &self,
         edits: &[IndexEdit],
         deadline: Instant,
-        metrics: &mut Metrics,
+        metrics: &mut InvocationMetrics,
     ) -> Result<(), StoreError> {
         let last_start = deadline.checked_sub(ANSWER_WITHIN).unwrap_or(deadline);
         let mut backoff = Backoff::until(last_start);

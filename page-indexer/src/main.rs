@@ -2,12 +2,12 @@
 
 use functions::invocation::{StreamEvent, deadline_at};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
-use page_indexer::{Config, FUNCTION, PageIndexer};
+use page_indexer::{FUNCTION, PageIndexer, PageIndexerConfig};
 use process::{log::start_log, parse_settings};
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let config: Config = parse_settings();
+    let config: PageIndexerConfig = parse_settings();
     start_log("info", tracing_subscriber::fmt::layer().json())?;
     let index = redis_index::connect(&config.page_index)?;
     let indexer = PageIndexer::new(index, config.quarantine.connect().await);

@@ -7,7 +7,7 @@ use table::TableArgs;
 /// Brings the duplicates of changed comments in line (AWS Lambda on the table's stream).
 #[derive(Debug, Clone, Parser)]
 #[command(name = "stream-writer", version)]
-pub struct Config {
+pub struct StreamWriterConfig {
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use futures_util::{StreamExt, stream};
 use table::{DuplicatesWritten, FailedWrites, Table};
 use tokio::time::Instant;
 
-pub use config::Config;
+pub use config::StreamWriterConfig;
 pub use plan::plan_calls;
 
 pub const FUNCTION: &str = "stream-writer";

@@ -3,7 +3,7 @@
 use functions::invocation::{StreamEvent, deadline_at};
 use lambda_runtime::{Error, LambdaEvent, service_fn};
 use process::{log::start_log, parse_settings};
-use stream_writer::{Config, FUNCTION, StreamWriter};
+use stream_writer::{FUNCTION, StreamWriter, StreamWriterConfig};
 use table::Table;
 
 /// Maximum number of batches written in parallel.
@@ -11,7 +11,7 @@ const WRITE_CONCURRENCY: usize = 8;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let config: Config = parse_settings();
+    let config: StreamWriterConfig = parse_settings();
     start_log("info", tracing_subscriber::fmt::layer().json())?;
     let table = Table::connect(&config.table.config()).await;
     let writer = StreamWriter::new(table, config.quarantine.connect().await, WRITE_CONCURRENCY);

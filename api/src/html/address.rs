@@ -30,7 +30,7 @@ use model::{
     ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating,
     RatingSet,
 };
-use page_index::Position;
+use page_index::CommentPosition;
 use percent_encoding::percent_decode_str;
 
 use crate::{
@@ -102,7 +102,7 @@ impl Address {
 
     /// The number of the page that holds the comment at this position; `None` for the first page of
     /// the listing.
-    pub(super) fn number_of(&self, position: Position) -> Option<PageNumber> {
+    pub(super) fn number_of(&self, position: CommentPosition) -> Option<PageNumber> {
         let number = self.query.number_of(self.is_stable(), position);
         number.filter(|number| self.is_stable() || *number != PageNumber::FIRST)
     }

@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize};
-use page_index::Position;
+use page_index::CommentPosition;
 use serde::Serialize;
 use table::CommentPatch;
 use utoipa::ToSchema;
@@ -222,7 +222,7 @@ pub(crate) async fn comment_position(
         .position(&comment, &filter)
         .await
         .ok_or(ApiError::IndexUnavailable)?;
-    let Position { older, total, .. } = place;
+    let CommentPosition { older, total, .. } = place;
     let listing = ListingQuery {
         product: comment.product,
         filter,

@@ -1,7 +1,7 @@
 //! Where the comments of a month or a day are, by one rank: nothing is scanned.
 
 use model::{CommentId, Order, Period};
-use page_index::{Position, Ranked, RankedQuery};
+use page_index::{CommentPosition, Ranked, RankedQuery};
 
 use super::ListingQuery;
 use crate::{error::ApiError, store::StoreClients};
@@ -15,7 +15,7 @@ pub(crate) async fn place(
     stores: &StoreClients,
     query: &ListingQuery,
     period: Period,
-) -> Result<(Position, Option<CommentId>), ApiError> {
+) -> Result<(CommentPosition, Option<CommentId>), ApiError> {
     let (as_of, settled_at) = (Some(period.end()), Some(stores.settled_at()));
     let newest = RankedQuery {
         order: Order::Newest,
@@ -35,7 +35,7 @@ pub(crate) async fn place(
         all,
         ..
     } = ranked.ok_or(ApiError::IndexUnavailable)?;
-    let position = Position {
+    let position = CommentPosition {
         older: total.saturating_sub(1),
         total: all,
         settled,

@@ -15,7 +15,7 @@ pub(crate) mod place;
 pub(crate) mod products;
 
 use model::{Filter, Order, PageNumber, PageSize, ProductId, StablePages};
-use page_index::Position;
+use page_index::CommentPosition;
 
 /// A listing: its comments, their order and the page size.
 #[derive(Debug, Clone)]
@@ -29,8 +29,12 @@ pub(crate) struct ListingQuery {
 impl ListingQuery {
     /// The number of the page that holds the comment at this position. `None` for the front page of
     /// stable numbering.
-    pub(crate) fn number_of(&self, is_stable: bool, position: Position) -> Option<PageNumber> {
-        let Position {
+    pub(crate) fn number_of(
+        &self,
+        is_stable: bool,
+        position: CommentPosition,
+    ) -> Option<PageNumber> {
+        let CommentPosition {
             older,
             total,
             settled,

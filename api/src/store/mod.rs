@@ -15,8 +15,8 @@ use model::{
     planted::{self, Bug},
 };
 use page_index::{
-    IndexAnswer, IndexPartition, PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats,
-    StatsWanted,
+    CommentPosition, IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked, RankedQuery,
+    Stats, StatsWanted,
 };
 use parking_lot::Mutex;
 use process::{StoreError, now};
@@ -445,7 +445,11 @@ impl StoreClients {
 
     /// Where a comment stands under a filter that matches it; `None` when the page index is
     /// unavailable.
-    pub(crate) async fn position(&self, comment: &Comment, filter: &Filter) -> Option<Position> {
+    pub(crate) async fn position(
+        &self,
+        comment: &Comment,
+        filter: &Filter,
+    ) -> Option<CommentPosition> {
         let (product, cd, settled_at) = (&comment.product, &comment.cd(), Some(self.settled_at()));
         let query = &PositionQuery {
             product,

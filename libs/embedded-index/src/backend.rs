@@ -16,13 +16,13 @@ use model::{
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
-    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition,
-    IndexScanPosition, Marker, Markers, Position, PositionQuery, RankedQuery, RawRanked, Reads,
-    Rebuild, Rebuilds, ServerIdentity, owner,
+    Advance, Backend, CommentPosition, ConfirmationTime, Contents, Edits, IndexPart,
+    IndexPartition, IndexScanPosition, Marker, Markers, PositionQuery, RankedQuery, RawRanked,
+    Reads, Rebuild, Rebuilds, ServerIdentity, owner,
 };
 use process::{Store, StoreError};
 
-use crate::{codes::Languages, partition::Partition, product::Product};
+use crate::{codes::Languages, partition::Partition, product::ProductComments};
 
 const SCAN_STEP: usize = 500;
 
@@ -109,10 +109,10 @@ impl EmbeddedIndex {
     fn answer<T>(
         &self,
         product: &ProductId,
-        answer: impl FnOnce(&Product, &Languages) -> T,
+        answer: impl FnOnce(&ProductComments, &Languages) -> T,
     ) -> Result<(Marker, T), StoreError> {
         let partition = self.read(self.partition_of(product))?;
-        let empty = Product::default();
+        let empty = ProductComments::default();
         let product = partition.products.get(product).unwrap_or(&empty);
         Ok((
             partition.marker.clone(),
@@ -153,7 +153,10 @@ impl Reads for EmbeddedIndex {
         queries.iter().map(ranked).collect()
     }
 
-    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
+    async fn position(
+        &self,
+        query: &PositionQuery<'_>,
+    ) -> Result<(Marker, CommentPosition), StoreError> {
         self.answer(query.product, |product, languages| {
             product.position(query, languages)
         })

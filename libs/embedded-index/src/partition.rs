@@ -12,7 +12,7 @@ use model::{
 };
 use page_index::{Advance, ConfirmationTime, Marker};
 
-use crate::{codes::Languages, product::Product};
+use crate::{codes::Languages, product::ProductComments};
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Partition {
@@ -21,7 +21,7 @@ pub(crate) struct Partition {
     nonce: Option<String>,
     rebuild: Option<String>,
     pub(crate) languages: Languages,
-    pub(crate) products: BTreeMap<ProductId, Product>,
+    pub(crate) products: BTreeMap<ProductId, ProductComments>,
 }
 
 impl Partition {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use model::{Cd, CommentId, Filter, Language, Order, RatingCounts, Timestamp, plan::IndexEdit};
-use page_index::{Position, PositionQuery, RankedQuery, RawRanked, Stats, StatsWanted};
+use page_index::{CommentPosition, PositionQuery, RankedQuery, RawRanked, Stats, StatsWanted};
 
 use crate::{
     codes::{Codes, Languages},
@@ -15,12 +15,12 @@ use crate::{
 };
 
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Product {
+pub(crate) struct ProductComments {
     tree: CountedTree,
     times: Times,
 }
 
-impl Product {
+impl ProductComments {
     pub(crate) fn is_empty(&self) -> bool {
         self.tree.is_empty()
     }
@@ -145,7 +145,11 @@ impl Product {
         }
     }
 
-    pub(crate) fn position(&self, query: &PositionQuery<'_>, languages: &Languages) -> Position {
+    pub(crate) fn position(
+        &self,
+        query: &PositionQuery<'_>,
+        languages: &Languages,
+    ) -> CommentPosition {
         let PositionQuery {
             filter,
             cd,
@@ -166,7 +170,7 @@ impl Product {
         let settled = settled_at
             .and_then(end_of)
             .map(|end| others_before(&end) + u64::from(*cd < end));
-        Position {
+        CommentPosition {
             older: others_before(cd),
             total,
             settled: settled.unwrap_or(total),

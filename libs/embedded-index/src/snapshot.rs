@@ -25,7 +25,7 @@ use crate::{
     codes::Languages,
     counted_tree::{Code, cd_of_ulid, ulid_with_time},
     partition::Partition,
-    product::Product,
+    product::ProductComments,
 };
 
 /// The version of the format. A snapshot of another version is not read.
@@ -69,7 +69,7 @@ impl Header {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Content {
+struct PartitionContent {
     marker: Marker,
     languages: Vec<Language>,
     /// The comments of each: the place in time, and the code of language and rating.
@@ -99,9 +99,9 @@ impl Key {
     }
 }
 
-impl Content {
+impl PartitionContent {
     fn of(partition: &Partition) -> Self {
-        let entries = |product: &Product| {
+        let entries = |product: &ProductComments| {
             product
                 .comments_from(None)
                 .map(|(cd, Code(code))| (Key::of(cd), code))
@@ -123,7 +123,7 @@ impl Content {
         (partition.marker, partition.languages) =
             (self.marker, Languages(self.languages.into_iter().collect()));
         for (id, entries) in self.products {
-            let mut product = Product::default();
+            let mut product = ProductComments::default();
             for (key, code) in entries {
                 let cd = key.cd().ok_or_else(|| {
                     format!("a creation time of {id} is outside the years 1 to 9999")
@@ -163,7 +163,7 @@ impl EmbeddedIndex {
         )?;
         file.write_all(b"\n")?;
         for number in self.all() {
-            let content = Content::of(&*self.read(number).map_err(io::Error::other)?);
+            let content = PartitionContent::of(&*self.read(number).map_err(io::Error::other)?);
             let bytes = postcard::to_stdvec(&content).map_err(io::Error::other)?;
             let length = u32::try_from(bytes.len()).map_err(io::Error::other)?;
             file.write_all(&length.to_le_bytes())?;
@@ -224,7 +224,7 @@ impl EmbeddedIndex {
     }
 }
 
-fn read_frame(file: &mut impl Read) -> io::Result<Content> {
+fn read_frame(file: &mut impl Read) -> io::Result<PartitionContent> {
     let mut number = || {
         let mut bytes = [0; 4];
         file.read_exact(&mut bytes)
@@ -301,7 +301,9 @@ mod tests {
     fn partitions(index: &EmbeddedIndex) -> Vec<Vec<u8>> {
         index
             .all()
-            .map(|number| postcard::to_stdvec(&Content::of(&index.read(number).unwrap())).unwrap())
+            .map(|number| {
+                postcard::to_stdvec(&PartitionContent::of(&index.read(number).unwrap())).unwrap()
+            })
             .collect()
     }
 

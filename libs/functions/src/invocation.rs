@@ -21,7 +21,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use crate::{
-    metrics::{Metric, Metrics},
+    metrics::{InvocationMetrics, Metric},
     quarantine::{Quarantine, Reason},
 };
 
@@ -62,13 +62,13 @@ pub fn deadline_at(deadline_epoch_ms: u64) -> Instant {
 #[derive(Debug, Clone, Default)]
 pub struct Handled {
     pub response: DynamoDbEventResponse,
-    pub metrics: Metrics,
+    pub metrics: InvocationMetrics,
 }
 
 #[derive(Debug)]
 pub struct Invocation<'event> {
     pub batch: DecodedBatch<'event>,
-    pub metrics: Metrics,
+    pub metrics: InvocationMetrics,
     function: &'static str,
     event: &'event Event,
     deadline: Instant,
@@ -78,7 +78,7 @@ pub struct Invocation<'event> {
 impl<'event> Invocation<'event> {
     pub fn begin(function: &'static str, event: &'event Event, deadline: Instant) -> Self {
         let began = Instant::now();
-        let mut metrics = Metrics::default();
+        let mut metrics = InvocationMetrics::default();
         metrics.add(Metric::Records, event.records.len());
         if let Some(last) = event.records.last() {
             let created_ms = last

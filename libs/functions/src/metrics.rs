@@ -46,11 +46,11 @@ impl Metric {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Metrics {
+pub struct InvocationMetrics {
     values: BTreeMap<Metric, u64>,
 }
 
-impl Metrics {
+impl InvocationMetrics {
     pub fn add(&mut self, metric: Metric, count: impl TryInto<u64>) {
         let value = self.values.entry(metric).or_default();
         *value = value.saturating_add(count.try_into().unwrap_or(u64::MAX));
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn the_line_names_each_metric_once_and_gives_its_value_at_the_root() {
-        let mut metrics = Metrics::default();
+        let mut metrics = InvocationMetrics::default();
         metrics.add(Metric::Records, 3_u64);
         metrics.add(Metric::Records, 4_u64);
         let line: Value =

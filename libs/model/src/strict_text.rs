@@ -17,8 +17,8 @@ pub(crate) fn strict_optional_text<'de, D: Deserializer<'de>, T: From<String>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     #[derive(Deserialize)]
-    struct Text(#[serde(deserialize_with = "strict_text")] String);
-    Ok(Option::<Text>::deserialize(deserializer)?.map(|Text(text)| text.into()))
+    struct StrictText(#[serde(deserialize_with = "strict_text")] String);
+    Ok(Option::<StrictText>::deserialize(deserializer)?.map(|StrictText(text)| text.into()))
 }
 
 struct TextVisitor;

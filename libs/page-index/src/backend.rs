@@ -17,8 +17,8 @@ use model::{
 use process::StoreError;
 
 use crate::{
-    Advance, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, Marker, Position,
-    PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity,
+    Advance, CommentPosition, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition,
+    Marker, PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity,
 };
 
 pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
@@ -40,7 +40,10 @@ pub trait Reads {
         queries: &[RankedQuery<'_>],
     ) -> Result<Vec<(Marker, RawRanked)>, StoreError>;
 
-    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError>;
+    async fn position(
+        &self,
+        query: &PositionQuery<'_>,
+    ) -> Result<(Marker, CommentPosition), StoreError>;
 
     /// The products that the partition names, in ascending byte order of their ids. A product that
     /// is added or removed during the read may be included or not.

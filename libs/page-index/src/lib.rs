@@ -24,7 +24,7 @@ pub use contents::{IndexPart, IndexScanPosition};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
 pub use partition::IndexPartition;
 pub use query::{
-    IndexAnswer, Position, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted,
+    CommentPosition, IndexAnswer, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted,
 };
 pub use readiness::NotReady;
 
@@ -149,7 +149,7 @@ impl PageIndex {
         query: &PositionQuery<'_>,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<IndexAnswer<Position>, StoreError> {
+    ) -> Result<IndexAnswer<CommentPosition>, StoreError> {
         let (marker, position) = self.backend.position(query).await?;
         Ok(self.judge(&marker, table_id, now).map(|_| position))
     }

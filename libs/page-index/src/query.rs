@@ -93,7 +93,7 @@ pub struct PositionQuery<'query> {
 
 /// Where a comment stands. One that is not indexed yet counts as if it were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Position {
+pub struct CommentPosition {
     /// Number of older comments: the comment's rank from the oldest.
     pub older: u64,
     /// Number of comments that the filter matches, including this one.

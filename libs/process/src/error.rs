@@ -16,7 +16,7 @@ pub enum Store {
     Quarantine,
 }
 
-pub type Source = Box<dyn Error + Send + Sync>;
+pub type ErrorSource = Box<dyn Error + Send + Sync>;
 
 /// What a caller does about an error. It prints as what the store does. In the order of urgency:
 /// what affects every call comes first, then what passes.
@@ -47,7 +47,7 @@ pub enum StoreError {
         store: Store,
         detail: String,
         #[source]
-        source: Option<Source>,
+        source: Option<ErrorSource>,
     },
     /// Stored data has the wrong shape. A person must look.
     #[error(transparent)]
@@ -83,7 +83,7 @@ impl StoreError {
         remedy: Remedy,
         store: Store,
         detail: impl Into<String>,
-        source: Option<Source>,
+        source: Option<ErrorSource>,
     ) -> Self {
         Self::Call {
             remedy,

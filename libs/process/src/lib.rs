@@ -19,7 +19,7 @@ use std::time::SystemTime;
 use rand::distr::{Distribution, StandardUniform};
 
 pub use backoff::Backoff;
-pub use error::{Remedy, Source, Store, StoreError};
+pub use error::{ErrorSource, Remedy, Store, StoreError};
 pub use settings::{defaults, parse_settings, with_variables};
 pub use stop::{Stop, StopReason};
 

@@ -9,7 +9,7 @@ use model::{
     Timestamp,
 };
 use page_index::{
-    IndexPartition, Marker, Position, PositionQuery, RankedQuery, RawRanked, Reads, Stats,
+    CommentPosition, IndexPartition, Marker, PositionQuery, RankedQuery, RawRanked, Reads, Stats,
     StatsWanted,
 };
 use process::{Store, StoreError};
@@ -65,7 +65,10 @@ impl Reads for RedisIndex {
         Ok(found)
     }
 
-    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
+    async fn position(
+        &self,
+        query: &PositionQuery<'_>,
+    ) -> Result<(Marker, CommentPosition), StoreError> {
         let PositionQuery {
             product,
             filter,
@@ -83,7 +86,7 @@ impl Reads for RedisIndex {
         let (marker, others, preceding, settled): (MarkerFields, u64, u64, u64) =
             self.ask(call.arg(score_text(settled_at))).await?;
         let is_settled = settled_at.is_none_or(|settled_at| cd.created_at <= settled_at);
-        let position = Position {
+        let position = CommentPosition {
             older: others.saturating_sub(preceding),
             total: others + 1,
             settled: settled + u64::from(is_settled),

@@ -24,21 +24,21 @@ pub struct Units {
 /// default counts nothing.
 #[derive(Debug, Default)]
 pub struct Meter {
-    pub(crate) read: Bucket,
-    pub(crate) write: Bucket,
+    pub(crate) read: RateLimiter,
+    pub(crate) write: RateLimiter,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Bucket {
+pub(crate) struct RateLimiter {
     counts: bool,
     /// Units per second; `None` means unlimited.
     limit: Option<f64>,
     stop: Stop,
-    state: Mutex<BucketState>,
+    state: Mutex<LimiterState>,
 }
 
 #[derive(Debug, Default)]
-struct BucketState {
+struct LimiterState {
     consumed: f64,
     /// When all consumed units are paid for.
     paid_at: Option<Instant>,
@@ -47,17 +47,17 @@ struct BucketState {
 impl Meter {
     /// A meter with limits in units per second; `None` means unlimited.
     pub fn new(read_limit: Option<u32>, write_limit: Option<u32>) -> Self {
-        let bucket = |limit: Option<u32>| {
+        let limiter = |limit: Option<u32>| {
             let limit = limit.map(|units| f64::from(units.max(1)));
-            Bucket {
+            RateLimiter {
                 counts: true,
                 limit,
-                ..Bucket::default()
+                ..RateLimiter::default()
             }
         };
         Self {
-            read: bucket(read_limit),
-            write: bucket(write_limit),
+            read: limiter(read_limit),
+            write: limiter(write_limit),
         }
     }
 
@@ -81,7 +81,7 @@ impl Meter {
     }
 }
 
-impl Bucket {
+impl RateLimiter {
     /// Waits until the consumed units are paid for, or until the stop.
     pub(crate) async fn admit(&self) {
         if self.limit.is_none() {

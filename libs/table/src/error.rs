@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use aws_sdk_dynamodb::error::{BuildError, ProvideErrorMetadata, SdkError};
-use process::{Remedy, Source, Store, StoreError, aws::describe};
+use process::{ErrorSource, Remedy, Store, StoreError, aws::describe};
 
 pub fn store_error<E>(error: SdkError<E>) -> StoreError
 where
@@ -33,7 +33,10 @@ pub(crate) fn refused(error: BuildError) -> StoreError {
 
 /// Classifies a cancelled transaction by its reason codes. DynamoDB gives one code per action;
 /// `None` marks an action that is not at fault.
-pub(crate) fn cancelled_transaction(reasons: &[String], source: impl Into<Source>) -> StoreError {
+pub(crate) fn cancelled_transaction(
+    reasons: &[String],
+    source: impl Into<ErrorSource>,
+) -> StoreError {
     let remedies: Vec<Remedy> = reasons
         .iter()
         .filter(|code| *code != "None")

@@ -45,7 +45,7 @@ impl Idempotency {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct IdempotencyRecord {
     pk: String,
     sk: String,
     body_hash: String,
@@ -66,7 +66,7 @@ impl Table {
         made: &Comment,
     ) -> Result<TransactWriteItem, StoreError> {
         let now_seconds = now().epoch_seconds();
-        let record = Record {
+        let record = IdempotencyRecord {
             pk: idempotency.pk(&made.product),
             sk: SK.to_owned(),
             body_hash: idempotency.body_hash.clone(),
@@ -99,14 +99,15 @@ impl Table {
         again: &NewComment,
     ) -> Result<Option<Comment>, WriteError> {
         let key = item_key(idempotency.pk(&again.product), SK.to_owned());
-        let record: Option<Record> = self.item(key).await?.map(from_sdk_item).transpose()?;
+        let record: Option<IdempotencyRecord> =
+            self.item(key).await?.map(from_sdk_item).transpose()?;
         let Some(record) = record else {
             return Ok(None);
         };
         if record.body_hash != idempotency.body_hash {
             return Err(WriteError::IdempotencyMismatch);
         }
-        let Record {
+        let IdempotencyRecord {
             comment_id: id,
             created_at,
             revision,

@@ -21,12 +21,12 @@ pub(super) struct PageRows<'query> {
     /// Number of rows read. An invalid primary item is none.
     read: usize,
     cut_at: Option<MalformedItem>,
-    ranks: Option<Ranks<'query>>,
+    ranks: Option<AwaitedRanks<'query>>,
 }
 
 /// The ranks whose rows are still to come.
 #[derive(Debug)]
-struct Ranks<'query> {
+struct AwaitedRanks<'query> {
     left: BTreeSet<&'query Cd>,
     last: Option<&'query Cd>,
     is_last_passed: bool,
@@ -44,7 +44,7 @@ impl<'query> PageRows<'query> {
     }
 
     pub(super) fn with(query: &'query PageQuery, ranks: &'query [Cd]) -> Self {
-        let ranks = Ranks {
+        let ranks = AwaitedRanks {
             left: ranks.iter().collect(),
             last: ranks.last(),
             is_last_passed: false,
@@ -71,7 +71,7 @@ impl<'query> PageRows<'query> {
     }
 
     fn is_complete(&self) -> bool {
-        let is_passed = |ranks: &Ranks<'_>| ranks.left.is_empty() || ranks.is_last_passed;
+        let is_passed = |ranks: &AwaitedRanks<'_>| ranks.left.is_empty() || ranks.is_last_passed;
         self.read >= self.limit() && self.ranks.as_ref().is_none_or(is_passed)
     }
 

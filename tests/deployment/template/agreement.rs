@@ -180,8 +180,8 @@ fn named(name: &str) -> String {
 #[test]
 fn each_process_gets_every_variable_that_it_needs_and_no_other() {
     for (logical_id, command) in [
-        ("StreamWriter", stream_writer::Config::command()),
-        ("PageIndexer", page_indexer::Config::command()),
+        ("StreamWriter", stream_writer::StreamWriterConfig::command()),
+        ("PageIndexer", page_indexer::PageIndexerConfig::command()),
         ("RepairJob", repair_job::FunctionConfig::command()),
         ("RepairTask", repair_job::Config::command()),
         ("ApiTask", api::Settings::command()),

@@ -13,7 +13,9 @@ use model::{
     Cd, Filter, Language, Order, Placement, ProductId, RatingCounts, RatingSet, Timestamp,
     plan::{IndexEdit, index_edits},
 };
-use page_index::{PageIndex, Position, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted};
+use page_index::{
+    CommentPosition, PageIndex, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
+};
 use process::now;
 use rand::{
     RngExt, SeedableRng,
@@ -290,7 +292,7 @@ pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter
             let settled = all()
                 .filter(|cd| settled_at.is_none_or(|instant| cd.created_at <= instant))
                 .count() as u64;
-            let expected = Position {
+            let expected = CommentPosition {
                 older,
                 total: all().count() as u64,
                 settled,

@@ -15,17 +15,17 @@ use super::{Code, leaf::Leaf};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Counts<const CHILDREN: usize> {
-    OfLeaves(Rows<u8, CHILDREN>),
-    OfInner(Rows<u32, CHILDREN>),
+    OfLeaves(CountRows<u8, CHILDREN>),
+    OfInner(CountRows<u32, CHILDREN>),
 }
 
 impl<const CHILDREN: usize> Counts<CHILDREN> {
     pub(crate) fn new(is_above_leaves: bool) -> Self {
         const { assert!(Leaf::MAX <= u8::MAX as usize) };
         if is_above_leaves {
-            Self::OfLeaves(Rows::new())
+            Self::OfLeaves(CountRows::new())
         } else {
-            Self::OfInner(Rows::new())
+            Self::OfInner(CountRows::new())
         }
     }
 
@@ -73,19 +73,19 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
 /// A row for each code that occurs under the node. Codes have their own vector, so that a
 /// search for one reads little memory.
 #[derive(Debug, Clone)]
-pub(crate) struct Rows<N, const CHILDREN: usize> {
+pub(crate) struct CountRows<N, const CHILDREN: usize> {
     pub(super) codes: Vec<Code>,
-    pub(super) rows: Vec<Row<N, CHILDREN>>,
-    all: Row<N, CHILDREN>,
+    pub(super) rows: Vec<CountRow<N, CHILDREN>>,
+    all: CountRow<N, CHILDREN>,
 }
 
 /// A number for each child. A row of bytes is one cache line. Without the alignment, it would lie
 /// in two.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-pub(super) struct Row<N, const CHILDREN: usize>([N; CHILDREN]);
+pub(super) struct CountRow<N, const CHILDREN: usize>([N; CHILDREN]);
 
-impl<N, const CHILDREN: usize> Rows<N, CHILDREN>
+impl<N, const CHILDREN: usize> CountRows<N, CHILDREN>
 where
     N: Copy + Default + PartialEq + AddAssign + SubAssign,
     u32: From<N>,
@@ -94,7 +94,7 @@ where
         Self {
             codes: Vec::new(),
             rows: Vec::new(),
-            all: Row([N::default(); CHILDREN]),
+            all: CountRow([N::default(); CHILDREN]),
         }
     }
 
@@ -124,7 +124,8 @@ where
     }
 
     fn totals(&self) -> impl Iterator<Item = (Code, u32)> {
-        let total = |row: &Row<N, CHILDREN>| row.0.iter().map(|entries| u32::from(*entries)).sum();
+        let total =
+            |row: &CountRow<N, CHILDREN>| row.0.iter().map(|entries| u32::from(*entries)).sum();
         let totals = self
             .codes
             .iter()
@@ -169,7 +170,7 @@ where
                 self.rows.reserve_exact(more);
             }
             self.codes.push(code);
-            self.rows.push(Row([N::default(); CHILDREN]));
+            self.rows.push(CountRow([N::default(); CHILDREN]));
             self.rows.len() - 1
         });
         for row in self.rows.get_mut(place).into_iter().chain([&mut self.all]) {
@@ -197,7 +198,7 @@ where
         }
     }
 
-    fn occurs(row: &Row<N, CHILDREN>) -> bool {
+    fn occurs(row: &CountRow<N, CHILDREN>) -> bool {
         row.0.iter().any(|entries| *entries != N::default())
     }
 

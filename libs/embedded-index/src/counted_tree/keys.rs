@@ -39,7 +39,7 @@ impl<'cd> Probe<'cd> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum SlotLayout {
     Ulid,
     /// The time in milliseconds and the text of the id, padded to this many bytes.
     Text {
@@ -47,7 +47,7 @@ pub(crate) enum Layout {
     },
 }
 
-impl Layout {
+impl SlotLayout {
     pub(crate) fn of(probe: &Probe<'_>) -> Self {
         // Ids are shorter than 255 bytes.
         let id_bytes = || u8::try_from(probe.cd.id.as_str().len()).unwrap_or(u8::MAX);

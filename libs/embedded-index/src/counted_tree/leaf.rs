@@ -7,7 +7,7 @@ use model::Cd;
 
 use super::{
     Code,
-    keys::{Layout, Probe},
+    keys::{Probe, SlotLayout},
 };
 
 /// The entries of one leaf.
@@ -16,7 +16,7 @@ use super::{
 /// dictionary. The dictionary has the codes that occur, and some that occurred.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
-    layout: Layout,
+    layout: SlotLayout,
     entries: u8,
     /// The keys of all entries, then the places of their codes, then the dictionary.
     pub(super) bytes: Vec<u8>,
@@ -37,7 +37,7 @@ impl Leaf {
 
     pub(crate) fn new() -> Self {
         Self {
-            layout: Layout::Ulid,
+            layout: SlotLayout::Ulid,
             entries: 0,
             bytes: Vec::new(),
         }
@@ -65,7 +65,7 @@ impl Leaf {
 
     /// Inserts an entry. The leaf has room.
     pub(crate) fn insert(&mut self, index: usize, probe: &Probe<'_>, code: Code) {
-        let layout = Layout::of(probe);
+        let layout = SlotLayout::of(probe);
         self.change_layout(if self.entries == 0 {
             layout
         } else {
@@ -155,7 +155,7 @@ impl Leaf {
             .filter_map(|(index, _)| Some(self.get(index)?.0))
     }
 
-    fn of(layout: Layout, slots: &[u8], codes: &[Code]) -> Self {
+    fn of(layout: SlotLayout, slots: &[u8], codes: &[Code]) -> Self {
         let mut dictionary: Vec<Code> = Vec::new();
         let mut place_of = |code: &Code| {
             dictionary
@@ -183,7 +183,7 @@ impl Leaf {
     }
 
     /// Writes all entries again if the layout is another one. The caller knows that their keys fit.
-    fn change_layout(&mut self, layout: Layout) {
+    fn change_layout(&mut self, layout: SlotLayout) {
         if layout != self.layout {
             let old = std::mem::replace(
                 self,

@@ -46,7 +46,7 @@ use model::Cd;
 use keys::Probe;
 pub(crate) use keys::{cd_of_ulid, ulid_with_time};
 use leaf::Leaf;
-use node::{Inserted, Node};
+use node::{Inserted, TreeNode};
 
 /// A property of an entry that filters select by. The caller gives it its meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,7 +59,7 @@ pub(crate) struct Code(pub(crate) u32);
 /// of many levels.
 #[derive(Debug, Clone)]
 pub(crate) struct CountedTree<const ENTRIES: usize = 255, const CHILDREN: usize = 64> {
-    root: Node<ENTRIES, CHILDREN>,
+    root: TreeNode<ENTRIES, CHILDREN>,
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> CountedTree<ENTRIES, CHILDREN> {
@@ -130,7 +130,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Default for CountedTree<ENTRIE
         // Below four, no neighbours would merge.
         const { assert!(4 <= ENTRIES && ENTRIES <= Leaf::MAX && 4 <= CHILDREN) };
         Self {
-            root: Node::Leaf(Leaf::new()),
+            root: TreeNode::Leaf(Leaf::new()),
         }
     }
 }

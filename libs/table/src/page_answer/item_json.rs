@@ -101,7 +101,7 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
         match kind {
             Type::M => typed.next_value_seed(Attributes(self.0)),
             Type::N => {
-                let number: Text<'de> = typed.next_value()?;
+                let number: JsonText<'de> = typed.next_value()?;
                 match (number.0.parse::<u64>(), number.0.parse::<f64>()) {
                     (Ok(number), _) => self.0.deserialize(number.into_deserializer()),
                     // A field that needs a whole number or a text refuses this value; an attribute
@@ -111,7 +111,7 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
                 }
             }
             Type::B => {
-                let text: Text<'de> = typed.next_value()?;
+                let text: JsonText<'de> = typed.next_value()?;
                 let bytes = BASE64_STANDARD
                     .decode(text.0.as_bytes())
                     .map_err(|_| A::Error::custom("a binary value is not Base64"))?;
@@ -127,7 +127,7 @@ impl<'de, S: DeserializeSeed<'de>> Visitor<'de> for Value<S> {
 }
 
 #[derive(Deserialize)]
-struct Text<'text>(#[serde(borrow)] Cow<'text, str>);
+struct JsonText<'text>(#[serde(borrow)] Cow<'text, str>);
 
 #[cfg(test)]
 mod tests {

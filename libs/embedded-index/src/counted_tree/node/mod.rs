@@ -11,7 +11,7 @@ use super::{Code, counts::Counts, keys::Probe, leaf::Leaf};
 /// A node and everything under it: a leaf of at most `ENTRIES`, or an inner node of at most
 /// `CHILDREN`.
 #[derive(Debug, Clone)]
-pub(crate) enum Node<const ENTRIES: usize, const CHILDREN: usize> {
+pub(crate) enum TreeNode<const ENTRIES: usize, const CHILDREN: usize> {
     Leaf(Leaf),
     Inner(Box<Inner<ENTRIES, CHILDREN>>),
 }
@@ -19,7 +19,7 @@ pub(crate) enum Node<const ENTRIES: usize, const CHILDREN: usize> {
 /// An inner node: at least one child, all of the same height.
 #[derive(Debug, Clone)]
 pub(crate) struct Inner<const ENTRIES: usize, const CHILDREN: usize> {
-    children: Vec<Node<ENTRIES, CHILDREN>>,
+    children: Vec<TreeNode<ENTRIES, CHILDREN>>,
     /// Between each child and the next one, a key that is greater than all keys before it, and not
     /// greater than any key after it. It need not be in the tree.
     separators: Vec<Cd>,
@@ -28,10 +28,10 @@ pub(crate) struct Inner<const ENTRIES: usize, const CHILDREN: usize> {
 
 pub(crate) struct Inserted<const ENTRIES: usize, const CHILDREN: usize> {
     pub(crate) old: Option<Code>,
-    pub(crate) split: Option<(Cd, Node<ENTRIES, CHILDREN>)>,
+    pub(crate) split: Option<(Cd, TreeNode<ENTRIES, CHILDREN>)>,
 }
 
-impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
+impl<const ENTRIES: usize, const CHILDREN: usize> TreeNode<ENTRIES, CHILDREN> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Leaf(leaf) => leaf.len(),
@@ -250,7 +250,7 @@ fn middle_of(len: usize, index: usize, is_last: bool) -> usize {
 }
 
 impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
-    fn of(children: Vec<Node<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
+    fn of(children: Vec<TreeNode<ENTRIES, CHILDREN>>, separators: Vec<Cd>) -> Self {
         let mut inner = Self {
             children,
             separators,
@@ -266,9 +266,9 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
         self.counts = Counts::new(
             self.children
                 .iter()
-                .all(|child| matches!(child, Node::Leaf(_))),
+                .all(|child| matches!(child, TreeNode::Leaf(_))),
         );
-        let totals: Vec<_> = self.children.iter().map(Node::totals).collect();
+        let totals: Vec<_> = self.children.iter().map(TreeNode::totals).collect();
         self.counts.replace(0, 0, &totals);
     }
 
@@ -317,7 +317,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
         self.recount();
         Inserted {
             old,
-            split: Some((separator, Node::Inner(Box::new(right)))),
+            split: Some((separator, TreeNode::Inner(Box::new(right)))),
         }
     }
 

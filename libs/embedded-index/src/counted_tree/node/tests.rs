@@ -2,12 +2,12 @@
 
 use crate::counted_tree::{
     CountedTree,
-    counts::{Row, Rows},
+    counts::{CountRow, CountRows},
 };
 
 use super::*;
 
-impl<const ENTRIES: usize, const CHILDREN: usize> Node<ENTRIES, CHILDREN> {
+impl<const ENTRIES: usize, const CHILDREN: usize> TreeNode<ENTRIES, CHILDREN> {
     fn leaves(&self) -> usize {
         match self {
             Self::Leaf(_) => 1,
@@ -113,9 +113,9 @@ impl<const CHILDREN: usize> Counts<CHILDREN> {
     }
 }
 
-impl<N, const CHILDREN: usize> Rows<N, CHILDREN> {
+impl<N, const CHILDREN: usize> CountRows<N, CHILDREN> {
     fn heap_bytes(&self) -> usize {
         self.codes.capacity() * size_of::<Code>()
-            + self.rows.capacity() * size_of::<Row<N, CHILDREN>>()
+            + self.rows.capacity() * size_of::<CountRow<N, CHILDREN>>()
     }
 }
