@@ -16,7 +16,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
-use functions::quarantine::QuarantinePlace;
+use functions::quarantine::QuarantineLocation;
 use futures_util::{FutureExt, StreamExt, future::ready, stream};
 use http_body_util::{BodyExt, Full, StreamBody};
 use hyper::{
@@ -196,7 +196,7 @@ async fn run(
         "the running stack does not know such a command: is it another build of pagemark?",
     )?;
     args.validate().map_err(anyhow::Error::msg)?;
-    args.set_quarantine(QuarantinePlace::Folder(quarantine));
+    args.set_quarantine(QuarantineLocation::Folder(quarantine));
     if args.settings.apply {
         // Before that, the stream may still deliver old states.
         looked_at(index_state).await;

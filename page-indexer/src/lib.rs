@@ -48,7 +48,7 @@ impl PageIndexer {
     }
 
     /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of
-    /// one answer is left.
+    /// one answer remains.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {
@@ -93,7 +93,7 @@ impl PageIndexer {
         failed
     }
 
-    /// Applies edits, and retries while the page index is unavailable and time is left.
+    /// Applies edits, and retries while the page index is unavailable and time remains.
     async fn apply_part(
         &self,
         edits: &[IndexEdit],

@@ -41,7 +41,7 @@ impl StreamWriter {
     }
 
     /// Processes a batch. No call outlasts `deadline`, and none starts when less than the time of
-    /// one attempt is left.
+    /// one attempt remains.
     ///
     /// The answer names the records to retry, for `ReportBatchItemFailures`.
     pub async fn handle(&self, event: &Event, deadline: Instant) -> Handled {

@@ -48,21 +48,24 @@ mod tests {
         serde_dynamo::to_item(CommentItem::primary(&comment, BlobFormat::Map)).unwrap()
     }
 
+    fn writes_of(call: &[DuplicateWrite], id: &str) -> usize {
+        call.iter()
+            .filter(|write| write.key().id.as_str() == id)
+            .count()
+    }
+
     #[test]
     fn calls_are_filled_across_comments() {
         let items = ["a", "b"].map(item);
-        let changes = items.iter().enumerate().map(|(place, item)| {
+        let changes = items.iter().enumerate().map(|(index, item)| {
             let last = Image::of_primary(item).unwrap();
-            let (id, placement, first_sequence_number) =
-                (last.id.clone(), last.placement.clone(), place.to_string());
-            let (product, places, seen) = (placement.product.clone(), vec![place], vec![placement]);
             CommentChange {
-                id,
-                product,
-                first_sequence_number,
-                places,
+                id: last.id.clone(),
+                product: last.placement.product.clone(),
+                first_sequence_number: index.to_string(),
+                record_indexes: vec![index],
+                seen: vec![last.placement.clone()],
                 last: Some(last),
-                seen,
             }
         });
         let calls = plan_calls(&changes.collect::<Vec<_>>());
@@ -78,14 +81,9 @@ mod tests {
                 .flatten()
                 .all(|write| matches!(write, DuplicateWrite::Put { .. }))
         );
-        let of = |call: &[DuplicateWrite], id: &str| {
-            call.iter()
-                .filter(|write| write.key().id.as_str() == id)
-                .count()
-        };
         let by_comment: Vec<_> = calls
             .iter()
-            .map(|call| ["a", "b"].map(|id| of(call, id)))
+            .map(|call| ["a", "b"].map(|id| writes_of(call, id)))
             .collect();
         assert_eq!(by_comment, [[25, 0], [6, 19], [0, 12]]);
         assert_eq!(plan_calls(&[]).len(), 0, "nothing changed needs no call");

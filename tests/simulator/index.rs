@@ -13,9 +13,9 @@ use model::{
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
-    Advance, Backend, ConfirmationTime, Contents, Edits, IndexPart, IndexPartition,
-    IndexScanPosition, Marker, Markers, PageIndex, Position, PositionQuery, RankedQuery, RawRanked,
-    Reads, Rebuild, Rebuilds, ServerIdentity,
+    Advance, Backend, CommentPosition, ConfirmationTime, Contents, Edits, IndexPart,
+    IndexPartition, IndexScanPosition, Marker, Markers, PageIndex, PositionQuery, RankedQuery,
+    RawRanked, Reads, Rebuild, Rebuilds, ServerIdentity,
 };
 use process::{Store, StoreError};
 use rand::{RngExt, rngs::StdRng};
@@ -243,7 +243,10 @@ impl Reads for Client {
         Ok(ranked)
     }
 
-    async fn position(&self, query: &PositionQuery<'_>) -> Result<(Marker, Position), StoreError> {
+    async fn position(
+        &self,
+        query: &PositionQuery<'_>,
+    ) -> Result<(Marker, CommentPosition), StoreError> {
         self.call("position", false, async |index| index.position(query).await)
             .await
     }

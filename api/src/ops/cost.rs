@@ -148,7 +148,7 @@ pub(crate) fn note_query(query: &PageQuery, page: &Page) {
             page.comments.len(),
             page.others.len(),
             page.malformed.len(),
-            page.left_out.len(),
+            page.omitted.len(),
         ]
         .iter()
         .sum();

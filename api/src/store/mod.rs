@@ -224,7 +224,7 @@ impl StoreClients {
         let malformed = page
             .malformed
             .iter()
-            .chain(&page.left_out)
+            .chain(&page.omitted)
             .map(|item| &item.problem);
         self.note_malformed(format_args!("a page of {}", query.key), malformed);
         Ok(page)

@@ -121,7 +121,8 @@ impl EmbeddedIndex {
     }
 }
 
-/// A thread stopped in the middle of an edit. What it left is unknown, so nobody may read it.
+/// A thread stopped in the middle of an edit. What it had written is unknown, so nobody may read
+/// it.
 fn poisoned() -> StoreError {
     StoreError::unavailable(
         Store::PageIndex,

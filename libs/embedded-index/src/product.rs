@@ -68,10 +68,10 @@ impl ProductComments {
         self.times.remove(cd);
     }
 
-    /// The place and the code of the comment with this id.
+    /// The key and the code of the comment with this id.
     pub(crate) fn entry(&self, id: &CommentId) -> Option<(Cd, Code)> {
         self.times
-            .places(id)
+            .candidates(id)
             .find_map(|cd| self.tree.get(&cd).map(|code| (cd, code)))
     }
 
@@ -234,7 +234,7 @@ impl ProductComments {
             .filter_map(|(code, _)| Some(languages.meaning(code)?.0))
     }
 
-    /// The comments in ascending order, from a place on.
+    /// The comments in ascending order, from a key on.
     pub(crate) fn comments_from(&self, from: Option<&Cd>) -> impl Iterator<Item = (Cd, Code)> {
         self.tree.entries_from(from)
     }

@@ -72,7 +72,7 @@ impl Header {
 struct PartitionContent {
     marker: Marker,
     languages: Vec<Language>,
-    /// The comments of each: the place in time, and the code of language and rating.
+    /// The comments of each: the key, and the code of language and rating.
     products: Vec<(ProductId, Vec<(Key, u32)>)>,
 }
 
@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(
             fs::read_dir(folder.path()).unwrap().count(),
             1,
-            "only the snapshot is left"
+            "only the snapshot remains"
         );
     }
 
@@ -373,12 +373,12 @@ mod tests {
             );
         }
         // One byte changed, or everything from there on cut.
-        for place in (0..whole.len()).step_by(61) {
+        for at in (0..whole.len()).step_by(61) {
             let mut changed = whole.clone();
-            changed[place] ^= 0x10;
-            for bytes in [&changed, &whole[..place].to_vec()] {
+            changed[at] ^= 0x10;
+            for bytes in [&changed, &whole[..at].to_vec()] {
                 fs::write(&path, bytes).unwrap();
-                assert!(open(&path).is_err(), "at {place} of {}", whole.len());
+                assert!(open(&path).is_err(), "at {at} of {}", whole.len());
             }
         }
         fs::write(&path, [&whole[..], b"x"].concat()).unwrap();

@@ -19,8 +19,8 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// The places where the comment with this id may be.
-    pub(crate) fn places(&self, id: &CommentId) -> impl Iterator<Item = Cd> {
+    /// What the comment with this id may be in the tree.
+    pub(crate) fn candidates(&self, id: &CommentId) -> impl Iterator<Item = Cd> {
         let hash = self.hasher.hash_one(id);
         let stored = self
             .times

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     metrics,
-    quarantine::{Quarantine, QuarantinePlace},
+    quarantine::{Quarantine, QuarantineLocation},
 };
 
 /// Where records go that can never be processed.
@@ -15,7 +15,7 @@ pub struct QuarantineArgs {
     /// `s3://BUCKET` or `s3://BUCKET/PREFIX`, `folder:PATH`, or `mapping` (report them; after its
     /// last try, the event source mapping puts them to its on-failure destination).
     #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
-    pub quarantine: QuarantinePlace,
+    pub quarantine: QuarantineLocation,
     /// Endpoint of a local S3, such as http://127.0.0.1:9000; without it, AWS's by region and
     /// credentials.
     #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]

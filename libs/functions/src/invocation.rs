@@ -27,8 +27,8 @@ use crate::{
 
 /// The event of an invocation.
 ///
-/// **Invariant:** the error for an unreadable event gives the place but not the content, which may
-/// be a comment's text: the Lambda runtime logs the error and answers with it
+/// **Invariant:** the error for an unreadable event does not repeat the content, which may be a
+/// comment's text: the Lambda runtime logs the error and answers with it
 /// (`tests/deployment/deployed.rs`).
 #[derive(Debug, Clone)]
 pub struct StreamEvent(pub Event);
@@ -114,8 +114,8 @@ impl<'event> Invocation<'event> {
             .batch
             .malformed
             .iter()
-            .map(|(place, malformed)| PoisonRecord {
-                place: *place,
+            .map(|(index, malformed)| PoisonRecord {
+                index: *index,
                 condition: "MalformedRecord",
                 detail: malformed.to_string(),
             });
@@ -148,12 +148,12 @@ impl<'event> Invocation<'event> {
         let function = self.function;
         let mut not_stored = Vec::new();
         for PoisonRecord {
-            place,
+            index,
             condition,
             detail,
         } in poison
         {
-            let Some(record) = self.event.records.get(place) else {
+            let Some(record) = self.event.records.get(index) else {
                 continue;
             };
             let sequence_number = record.change.sequence_number.clone().unwrap_or_default();
@@ -205,7 +205,8 @@ impl<'event> Invocation<'event> {
 
 #[derive(Debug)]
 struct PoisonRecord {
-    place: usize,
+    /// Its index in the batch.
+    index: usize,
     condition: &'static str,
     /// The problem, without any comment text.
     detail: String,
@@ -224,7 +225,7 @@ impl Failures {
     /// Sorts the comments of a batch by their errors, and logs each comment without an error.
     ///
     /// A comment with several failures goes to quarantine only when a store rejects every one of
-    /// these writes. Otherwise it is retried, and after that only the rejected writes are left.
+    /// these writes. Otherwise it is retried, and after that only the rejected writes remain.
     fn of<'failed>(
         failed: impl IntoIterator<Item = (&'failed CommentId, &'failed ProductId, &'failed StoreError)>,
         changes: &[CommentChange<'_>],
@@ -244,8 +245,8 @@ impl Failures {
                 Some(error) if error.remedy() == Remedy::Quarantine => {
                     failures
                         .poison
-                        .extend(change.places.iter().map(|place| PoisonRecord {
-                            place: *place,
+                        .extend(change.record_indexes.iter().map(|index| PoisonRecord {
+                            index: *index,
                             condition: "RejectedByStore",
                             detail: error.to_string(),
                         }));
@@ -285,11 +286,11 @@ mod tests {
             ProductId::parse("p").unwrap(),
             ProductId::parse("elsewhere").unwrap(),
         );
-        let change = |text: &str, place: usize| CommentChange {
+        let change = |text: &str, index: usize| CommentChange {
             id: id(text),
             product: product.clone(),
-            first_sequence_number: place.to_string(),
-            places: vec![place, place + 10],
+            first_sequence_number: index.to_string(),
+            record_indexes: vec![index, index + 10],
             last: None,
             seen: Vec::new(),
         };
@@ -315,9 +316,9 @@ mod tests {
         ];
         let failures = Failures::of(failed, &changes);
         assert_eq!(failures.retry, ["1", "2"]);
-        let places: Vec<usize> = failures.poison.iter().map(|poison| poison.place).collect();
+        let indexes: Vec<usize> = failures.poison.iter().map(|poison| poison.index).collect();
         assert_eq!(
-            places,
+            indexes,
             [3, 13],
             "each record of the item, and none of the one in another product"
         );

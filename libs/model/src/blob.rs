@@ -223,7 +223,7 @@ fn read_content(content: &[u8]) -> Result<CommentText, String> {
 }
 
 fn utf8(bytes: &[u8]) -> Result<String, String> {
-    // The bytes are a person's text, so the error's message is enough: it names only a place.
+    // The bytes are a person's text, so the error's message is enough: it names only an offset.
     std::str::from_utf8(bytes)
         .map(str::to_owned)
         .map_err(|error| format!("its content is not UTF-8: {error}"))

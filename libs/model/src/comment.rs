@@ -23,7 +23,7 @@ pub struct Comment {
     pub product: ProductId,
     pub language: Language,
     pub rating: Rating,
-    /// When it was made. This never changes, and determines the comment's place in every order.
+    /// When it was made. This never changes, and decides every order.
     pub created_at: Timestamp,
     pub revision: Revision,
     pub status: Status,

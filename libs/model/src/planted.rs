@@ -15,9 +15,9 @@ pub enum Bug {
     DeletedStays,
     /// A comment that was deleted or hidden keeps its rank.
     DeletedIsRanked,
-    /// The writes that a batch left are taken for done.
+    /// The unprocessed writes of a batch are taken for done.
     UnprocessedIsDone,
-    /// The keys that a batch of reads left are taken for absent.
+    /// The unprocessed keys of a batch of reads are taken for absent.
     UnreadIsAbsent,
     /// The functions report nothing for retry.
     NothingIsRetried,

@@ -38,7 +38,7 @@ pub(crate) struct RecordChange<'record> {
 /// creation.
 ///
 /// An item that became invalid is a change like a deletion, with the reason in `invalid`. An item
-/// that was already invalid has left nothing behind.
+/// that was already invalid implied nothing before either.
 ///
 /// # Errors
 /// The record of a primary item lacks a part that a stream of `NEW_AND_OLD_IMAGES` has, or has an
@@ -122,8 +122,8 @@ pub struct CommentChange<'record> {
     /// The sequence number of its first record in the batch: what to report when applying the
     /// change fails.
     pub first_sequence_number: String,
-    /// The places of its records in the batch, ascending.
-    pub places: Vec<usize>,
+    /// The indexes of its records in the batch, ascending.
+    pub record_indexes: Vec<usize>,
     /// The primary item after the last record, `None` when that deleted it, unpublished it or made
     /// it invalid.
     pub last: Option<Image<'record>>,
@@ -135,7 +135,7 @@ pub struct CommentChange<'record> {
 pub struct DecodedBatch<'records> {
     /// In the order of the items' first records.
     pub changes: Vec<CommentChange<'records>>,
-    /// The records for quarantine: their places in the batch, and the reasons. They cannot be read,
+    /// The records for quarantine: their indexes in the batch, and the reasons. They cannot be read,
     /// or they made an item invalid. The keys that such an item implied before are among the
     /// changes.
     pub malformed: Vec<(usize, Malformed)>,
@@ -149,7 +149,7 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
     let mut malformed = Vec::new();
     let mut by_item: HashMap<(CommentId, ProductId), CommentChange<'_>> =
         HashMap::with_capacity(records.len());
-    for (place, record) in records.iter().enumerate() {
+    for (index, record) in records.iter().enumerate() {
         let RecordChange {
             sequence_number,
             id,
@@ -161,11 +161,11 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
             Ok(Some(change)) => change,
             Ok(None) => continue,
             Err(error) => {
-                malformed.push((place, error));
+                malformed.push((index, error));
                 continue;
             }
         };
-        malformed.extend(invalid.map(|invalid| (place, invalid)));
+        malformed.extend(invalid.map(|invalid| (index, invalid)));
         let mut seen: Vec<Placement> = [&old, &new]
             .into_iter()
             .flatten()
@@ -177,22 +177,22 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
                 id,
                 product,
                 first_sequence_number: sequence_number,
-                places: Vec::new(),
+                record_indexes: Vec::new(),
                 last: None,
                 seen: Vec::new(),
             });
-        let is_first = change.places.is_empty();
+        let is_first = change.record_indexes.is_empty();
         if !is_first && planted::has(Bug::ForgottenImage) {
             seen.clear();
         }
-        change.places.push(place);
+        change.record_indexes.push(index);
         change.seen.extend(seen);
         if is_first || !planted::has(Bug::FirstImageWins) {
             change.last = new;
         }
     }
     let mut changes: Vec<CommentChange<'_>> = by_item.into_values().collect();
-    changes.sort_by(|one, other| one.places.cmp(&other.places));
+    changes.sort_by(|one, other| one.record_indexes.cmp(&other.record_indexes));
     for change in &mut changes {
         change.seen.sort();
         change.seen.dedup();

@@ -161,7 +161,7 @@ impl fmt::Display for Timestamp {
         let (year, month, day) = at.to_calendar_date();
         let (hour, minute, second) = at.to_hms();
         let mut text = *b"0000-00-00T00:00:00.000Z";
-        for (place, number) in [
+        for (digits, number) in [
             (0..4, i64::from(year)),
             (5..7, i64::from(u8::from(month))),
             (8..10, i64::from(day)),
@@ -170,7 +170,7 @@ impl fmt::Display for Timestamp {
             (17..19, i64::from(second)),
             (20..23, self.0.rem_euclid(1000)),
         ] {
-            write_digits(text.get_mut(place).unwrap_or_default(), number);
+            write_digits(text.get_mut(digits).unwrap_or_default(), number);
         }
         f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }

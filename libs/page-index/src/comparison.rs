@@ -20,7 +20,7 @@ use crate::{IndexPartition, PageIndex, ServerIdentity};
 pub type Name = (ProductId, Option<Language>);
 
 impl PageIndex {
-    /// A comment's entries in the page index: its scores in the base sets of every place, for the
+    /// A comment's entries in the page index: its scores in the base sets of every product, for the
     /// languages in `places` and the languages that the index names. Also lists the names from
     /// `places` that have no members.
     pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {

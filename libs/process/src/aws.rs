@@ -83,7 +83,7 @@ fn split_access_key(endpoint_url: &str) -> (String, &str) {
         .split_once("://")
         .and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?)));
     match named {
-        Some((scheme, (key, place))) if is_key(key) => (format!("{scheme}://{place}"), key),
+        Some((scheme, (key, address))) if is_key(key) => (format!("{scheme}://{address}"), key),
         _ => (endpoint_url.to_owned(), "local"),
     }
 }

@@ -27,7 +27,7 @@ pub enum Remedy {
     /// records for retry, so nothing is lost meanwhile.
     #[strum(to_string = "refuses")]
     CallOperator,
-    /// Repeat the same call: now, while time is left, or with the next delivery. The store is
+    /// Repeat the same call: now, while time remains, or with the next delivery. The store is
     /// throttled, unreachable, timed out, loading or failing over. A write may or may not have
     /// happened.
     #[strum(to_string = "is unavailable")]

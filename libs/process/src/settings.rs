@@ -41,7 +41,7 @@ pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Err
         }
         _ => None,
     };
-    // Even a wrong value may be a secret, such as a token in the place of its hash.
+    // Even a wrong value may be a secret, such as a token where its hash belongs.
     if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
         && is_secret(flag, &command)
     {

@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** no primary item changes without a journal entry in its transaction, so `recent`
 //! finds every change. An attempt is not sent later than 30 s after its entry's instant. So a
-//! window of the journal that is older than the repair job's settle delay is complete.
+//! window of the journal is complete when it has the minimum age that the repair job waits for.
 
 use model::{
     Comment, CommentId, Revision,

@@ -26,9 +26,9 @@ const COLLECTION_CALLS_MAX: usize = 40;
 /// Maximum number of keys in one call (AWS: `BatchGetItem`).
 const BATCH_GET_MAX: usize = 100;
 
-/// How long to ask again for keys of a page that DynamoDB left unprocessed: as long as a call with
+/// How long to ask again for keys of a page that DynamoDB did not process: as long as a call with
 /// its retries may take.
-const LEFT_KEYS_WITHIN: Duration = Duration::from_secs(8);
+const UNPROCESSED_KEYS_WITHIN: Duration = Duration::from_secs(8);
 
 impl Table {
     /// The comment of this id, published or not, strongly consistent.
@@ -95,7 +95,7 @@ impl Table {
         let keys: Vec<SdkItem> = ids.iter().map(|id| primary_key(id, product)).collect();
         let wanted = KeysAndAttributes::builder().consistent_read(true);
         let items = self
-            .items_with(&keys, &wanted, Instant::now() + LEFT_KEYS_WITHIN)
+            .items_with(&keys, &wanted, Instant::now() + UNPROCESSED_KEYS_WITHIN)
             .await?;
         let by_key = items
             .into_iter()
@@ -112,7 +112,7 @@ impl Table {
     }
 
     /// The keys of primary items, and the attributes that decide their validity, eventually
-    /// consistent, in no order. Absent items are left out. No key may occur twice. No wait lasts
+    /// consistent, in no order. Absent items are omitted. No key may occur twice. No wait lasts
     /// beyond `deadline`.
     pub async fn primary_items_of(
         &self,

@@ -57,7 +57,7 @@ impl Table {
     pub const BATCH_MAX: usize = 25;
 
     /// Writes a batch of at most [`Table::BATCH_MAX`] duplicates with different keys. No call
-    /// outlasts `deadline`, and none starts when less than the time of one attempt is left.
+    /// outlasts `deadline`, and none starts when less than the time of one attempt remains.
     ///
     /// Unprocessed writes are sent again with jittered back-off. DynamoDB rejects a whole batch
     /// when it rejects one write. Such a batch is halved until the rejected write is alone, which

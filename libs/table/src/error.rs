@@ -42,7 +42,7 @@ pub(crate) fn cancelled_transaction(
         .filter(|code| *code != "None")
         .map(|code| remedy_of_code(code))
         .collect();
-    // Wait for temporary errors first. The retry then classifies what is left.
+    // Wait for temporary errors first. The retry then classifies what remains.
     let worst = [Remedy::TryAgain, Remedy::CallOperator, Remedy::Quarantine];
     let remedy = worst
         .into_iter()

@@ -35,12 +35,12 @@ impl ItemKey {
     }
 }
 
-/// An invalid item: of a comment, an entry of the index `primaries`, or one in the place of a
+/// An invalid item: of a comment, an entry of the index `primaries`, or one under the key of a
 /// product's record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InvalidEntry {
     pub key: ItemKey,
-    /// Its place in the order, as far as it is readable.
+    /// Its key in the order, as far as it is readable.
     pub cd: Option<Cd>,
     pub problem: Malformed,
 }

@@ -75,7 +75,7 @@ pub struct TableConfig {
     pub calls: Calls,
     /// How long a change is repeated while other writers of its comment are faster. Also how long
     /// after its instant its transaction may still be started: with the time-out of a call, clearly
-    /// less than the repair job's settle delay.
+    /// less than the minimum age of journal entries that the repair job reconciles (`--settle`).
     pub started_within: Duration,
     pub comment_blob: BlobFormat,
 }

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use model::{Cd, Order, item::CommentItem};
 
 use crate::{
-    item::InvalidEntry,
     page_answer::StoredItem,
     parts::{MalformedItem, Page, PageQuery},
 };
@@ -27,7 +26,7 @@ pub(super) struct PageRows<'query> {
 /// The ranks whose rows are still to come.
 #[derive(Debug)]
 struct AwaitedRanks<'query> {
-    left: BTreeSet<&'query Cd>,
+    remaining: BTreeSet<&'query Cd>,
     last: Option<&'query Cd>,
     is_last_passed: bool,
 }
@@ -45,7 +44,7 @@ impl<'query> PageRows<'query> {
 
     pub(super) fn with(query: &'query PageQuery, ranks: &'query [Cd]) -> Self {
         let ranks = AwaitedRanks {
-            left: ranks.iter().collect(),
+            remaining: ranks.iter().collect(),
             last: ranks.last(),
             is_last_passed: false,
         };
@@ -61,17 +60,22 @@ impl<'query> PageRows<'query> {
 
     /// How many items the next call reads.
     pub(super) fn next_limit(&self) -> usize {
-        let left = if self.read < self.limit() {
+        let remaining = if self.read < self.limit() {
             self.limit() - self.read
         } else {
             self.limit()
         };
-        let are_passed = !self.page.left_out.is_empty() || self.page.others.len() >= self.limit();
-        left + if are_passed { BEYOND } else { 0 }
+        let are_passed = !self.page.omitted.is_empty() || self.page.others.len() >= self.limit();
+        if are_passed {
+            remaining + BEYOND
+        } else {
+            remaining
+        }
     }
 
     fn is_complete(&self) -> bool {
-        let is_passed = |ranks: &AwaitedRanks<'_>| ranks.left.is_empty() || ranks.is_last_passed;
+        let is_passed =
+            |ranks: &AwaitedRanks<'_>| ranks.remaining.is_empty() || ranks.is_last_passed;
         self.read >= self.limit() && self.ranks.as_ref().is_none_or(is_passed)
     }
 
@@ -89,36 +93,40 @@ impl<'query> PageRows<'query> {
                 return;
             }
             self.cut_at = None;
-            let place = self.read;
-            let malformed = |InvalidEntry { cd, problem, .. }| MalformedItem { place, cd, problem };
-            match item.into_comment().map_err(malformed) {
+            let invalid = match item.into_comment() {
                 Ok(comment) => {
                     if self.is_wanted(&comment.cd()) {
                         self.page.comments.push(comment);
                     }
-                }
-                Err(item) if self.query.key.is_primary() => {
-                    self.cut_at = Some(item.clone());
-                    self.page.left_out.push(item);
+                    self.read += 1;
                     continue;
                 }
-                Err(item) => {
-                    if let Some(cd) = &item.cd {
-                        self.is_wanted(cd);
-                    }
-                    self.page.malformed.push(item);
-                }
+                Err(invalid) => invalid,
+            };
+            let malformed = MalformedItem {
+                index: self.read,
+                cd: invalid.cd,
+                problem: invalid.problem,
+            };
+            if self.query.key.is_primary() {
+                self.cut_at = Some(malformed.clone());
+                self.page.omitted.push(malformed);
+                continue;
             }
+            if let Some(cd) = &malformed.cd {
+                self.is_wanted(cd);
+            }
+            self.page.malformed.push(malformed);
             self.read += 1;
         }
     }
 
-    /// Whether the row at this place is wanted. Otherwise it is only named.
+    /// Whether the row with this key is wanted. Otherwise it is only named.
     fn is_wanted(&mut self, cd: &Cd) -> bool {
         let Some(ranks) = &mut self.ranks else {
             return true;
         };
-        if ranks.left.remove(cd) {
+        if ranks.remaining.remove(cd) {
             return true;
         }
         ranks.is_last_passed |= ranks.last.is_some_and(|last| match self.query.order {

@@ -19,15 +19,15 @@ const PAGE_CALLS_MAX: usize = 9;
 
 impl Table {
     /// Reads a page by one Query. Further queries are needed only beyond DynamoDB's 1 MB answer
-    /// limit, or to fill the places of invalid primary items. A malformed duplicate takes a place
-    /// of the page, so that it does not shift the pages that follow.
+    /// limit, or where invalid primary items were passed. A malformed duplicate counts as a row of
+    /// the page, so that it does not shift the pages that follow.
     pub async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
         self.read_page(query, PageRows::all(query)).await
     }
 
     /// Reads the rows with these ranks, which are in the query's order and follow its start. All
     /// other rows are only named. It reads at least as many rows as the query's limit, and goes on
-    /// until it has passed the place of the last rank. It gives up when other rows come to a
+    /// until it has passed the last rank. It gives up when other rows come to a
     /// hundred more than the limit.
     pub async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
         self.read_page(query, PageRows::with(query, ranks)).await

@@ -22,16 +22,13 @@ pub struct PageQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     pub comments: Vec<Comment>,
-    /// Where only the rows of some ranks are asked for: the places of all others, in the query's
-    /// order.
+    /// Where only the rows of some ranks are asked for: the `cd` of all others, in the query's order.
     pub others: Vec<Cd>,
     /// The malformed duplicates among them, in the same order; a page is shown without them. In a
-    /// page that is cut short, the last may be an invalid primary item: the place where the page
-    /// was cut.
+    /// page that is cut short, the last may be an invalid primary item: the page was cut there.
     pub malformed: Vec<MalformedItem>,
-    /// The invalid primary items that were passed. They have no rank, so they take no place in a
-    /// page.
-    pub left_out: Vec<MalformedItem>,
+    /// The invalid primary items that were passed. They have no rank, so they are no part of a page.
+    pub omitted: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be
     /// read at once.
     pub cut_short: bool,
@@ -40,12 +37,12 @@ pub struct Page {
     pub read_units: f64,
 }
 
-/// An item that is left out of a page.
+/// An item that a page omits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MalformedItem {
-    /// Its place among all items read, from 0.
-    pub place: usize,
-    /// Its place in the order, as far as it is readable.
+    /// Its index among all items read.
+    pub index: usize,
+    /// Its key in the order, as far as it is readable.
     pub cd: Option<Cd>,
     pub problem: Malformed,
 }

@@ -73,7 +73,7 @@ impl Table {
             .map(|row| row.map(|comment| comment.placement.product))
             .collect();
         rows.dedup();
-        // The place of an invalid entry says nothing about other entries, so nothing after it is
+        // The key of an invalid entry says nothing about other entries, so nothing after it is
         // passed over.
         let next = next.map(|next| match rows.last() {
             Some(Ok(product)) => Position::after_product(product),
@@ -83,7 +83,7 @@ impl Table {
     }
 
     /// At most `limit` comments of an unpublished status, oldest first, and at most a megabyte:
-    /// those `after` a place, if given. Eventually consistent.
+    /// those `after` a key, if given. Eventually consistent.
     pub async fn moderation_part(
         &self,
         status: Status,

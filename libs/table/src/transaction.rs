@@ -122,7 +122,7 @@ impl Table {
         let failed = (0..)
             .zip(&reasons)
             .filter(|(_, code)| *code == "ConditionalCheckFailed");
-        let failed: Vec<usize> = failed.map(|(place, _)| place).collect();
+        let failed: Vec<usize> = failed.map(|(index, _)| index).collect();
         if failed.is_empty() {
             Err(Box::new(error))
         } else {

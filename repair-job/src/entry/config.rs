@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantinePlace};
+use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantineLocation};
 use model::{AuthorId, CommentId, ProductId, Timestamp};
 use redis_index::RedisIndexConfig;
 use serde::{Deserialize, Serialize};
@@ -98,7 +98,7 @@ impl RunArgs {
     }
 
     /// Makes this the place of the quarantine, for a command that uses it.
-    pub fn set_quarantine(&mut self, place: QuarantinePlace) {
+    pub fn set_quarantine(&mut self, place: QuarantineLocation) {
         if let Command::Quarantine(args) = &mut self.command {
             args.quarantine = place;
         } else if let Command::Status { quarantine, .. } = &mut self.command {
@@ -155,7 +155,7 @@ pub enum Command {
         segments: u32,
         /// Where the quarantine is. Without it, its batches are not counted.
         #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
-        quarantine: Option<QuarantinePlace>,
+        quarantine: Option<QuarantineLocation>,
         /// Endpoint of a local S3.
         #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
         s3_url: Option<String>,

@@ -77,7 +77,7 @@ impl PageRequest<'_> {
             .collect();
         for item in malformed {
             // They come in order, so all earlier items are in place.
-            rows.insert(item.place.min(rows.len()), (item.cd, None));
+            rows.insert(item.index.min(rows.len()), (item.cd, None));
         }
         let answered = rows.len();
         let as_of = self.as_of();

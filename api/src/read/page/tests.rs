@@ -185,7 +185,7 @@ fn after(query: &ListingQuery, ms: i64) -> PageRequest<'_> {
 fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
     let cd = ms.map(|ms| comment(ms).cd());
     MalformedItem {
-        place,
+        index: place,
         cd,
         problem: Malformed::new("item", "broken"),
     }

@@ -146,7 +146,7 @@ where
             from.iter_mut()
                 .take(old)
                 .for_each(|entries| *entries = N::default());
-            // The last places are free, and now also the first ones.
+            // The last children are free, and now also the first ones.
             from.rotate_left(old.saturating_sub(new.len()));
             from.rotate_right(new.len().saturating_sub(old));
         }
@@ -161,7 +161,7 @@ where
     }
 
     fn add(&mut self, child: usize, code: Code, more: N) {
-        let place = self.place(code).unwrap_or_else(|| {
+        let index = self.row_of(code).unwrap_or_else(|| {
             // Most nodes see few codes, and a row is large. Many codes must not be moved for each
             // new one.
             let more = (self.codes.len() / 8).max(1);
@@ -173,7 +173,7 @@ where
             self.rows.push(CountRow([N::default(); CHILDREN]));
             self.rows.len() - 1
         });
-        for row in self.rows.get_mut(place).into_iter().chain([&mut self.all]) {
+        for row in self.rows.get_mut(index).into_iter().chain([&mut self.all]) {
             if let Some(entries) = row.0.get_mut(child) {
                 *entries += more;
             }
@@ -181,10 +181,10 @@ where
     }
 
     fn subtract(&mut self, child: usize, code: Code, less: N) {
-        let Some(place) = self.place(code) else {
+        let Some(index) = self.row_of(code) else {
             return;
         };
-        let Some(row) = self.rows.get_mut(place) else {
+        let Some(row) = self.rows.get_mut(index) else {
             return;
         };
         for row in [&mut *row, &mut self.all] {
@@ -193,8 +193,8 @@ where
             }
         }
         if !Self::occurs(row) {
-            self.codes.swap_remove(place);
-            self.rows.swap_remove(place);
+            self.codes.swap_remove(index);
+            self.rows.swap_remove(index);
         }
     }
 
@@ -202,7 +202,7 @@ where
         row.0.iter().any(|entries| *entries != N::default())
     }
 
-    fn place(&self, code: Code) -> Option<usize> {
+    fn row_of(&self, code: Code) -> Option<usize> {
         self.codes.iter().position(|present| *present == code)
     }
 

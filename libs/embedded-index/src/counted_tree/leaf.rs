@@ -12,26 +12,26 @@ use super::{
 
 /// The entries of one leaf.
 ///
-/// Codes are dictionary-encoded: an entry's code takes one byte, its place in the leaf's
+/// Codes are dictionary-encoded: an entry's code takes one byte, its index in the leaf's
 /// dictionary. The dictionary has the codes that occur, and some that occurred.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
     layout: SlotLayout,
     entries: u8,
-    /// The keys of all entries, then the places of their codes, then the dictionary.
+    /// The keys of all entries, then the indexes of their codes, then the dictionary.
     pub(super) bytes: Vec<u8>,
 }
 
 type CodeBytes = [u8; size_of::<Code>()];
 
-/// For each place that a dictionary can have, whether a filter selects the code there.
+/// For each index that a dictionary can have, whether a filter selects the code there.
 type Selected = [bool; 256];
 
 /// Entries are skipped in groups of this many. Counting a group needs no branch for each entry.
 const GROUP: usize = 16;
 
 impl Leaf {
-    /// The most entries: each count then fits into a byte, and so does each place in the
+    /// The most entries: each count then fits into a byte, and so does each index into the
     /// dictionary.
     pub(crate) const MAX: usize = u8::MAX as usize;
 
@@ -59,7 +59,7 @@ impl Leaf {
 
     pub(crate) fn code(&self, index: usize) -> Option<Code> {
         self.dictionary()
-            .get(usize::from(*self.places().get(index)?))
+            .get(usize::from(*self.code_indexes().get(index)?))
             .map(code_of)
     }
 
@@ -76,16 +76,17 @@ impl Leaf {
 
     /// Changes the code of an entry, which is there.
     pub(crate) fn set_code(&mut self, index: usize, code: Code) {
-        let place = self.place_for(code);
+        let code_index = self.code_index(code);
         let at = self.slots().len() + index;
         if let Some(present) = self.bytes.get_mut(at) {
-            *present = place;
+            *present = code_index;
         }
     }
 
     /// Removes an entry, which is there.
     pub(crate) fn remove(&mut self, index: usize) {
-        let (width, slots_end) = (self.layout.width(), self.slots().len());
+        let width = self.layout.width();
+        let slots_end = self.slots().len();
         self.bytes.remove(slots_end + index);
         self.bytes.drain(index * width..(index + 1) * width);
         self.entries -= 1;
@@ -118,8 +119,8 @@ impl Leaf {
             .iter()
             .map(|bytes| (code_of(bytes), 0))
             .collect();
-        for place in self.places() {
-            if let Some((_, entries)) = counts.get_mut(usize::from(*place)) {
+        for code_index in self.code_indexes() {
+            if let Some((_, entries)) = counts.get_mut(usize::from(*code_index)) {
                 *entries += 1;
             }
         }
@@ -128,8 +129,11 @@ impl Leaf {
     }
 
     pub(crate) fn count_before(&self, end: usize, filter: impl Fn(Code) -> bool) -> u64 {
-        let places = self.places();
-        count(places.get(..end).unwrap_or(places), &self.selected(filter))
+        let code_indexes = self.code_indexes();
+        count(
+            code_indexes.get(..end).unwrap_or(code_indexes),
+            &self.selected(filter),
+        )
     }
 
     /// The keys of the entries whose codes the filter selects, without the first `skip` ones.
@@ -139,41 +143,41 @@ impl Leaf {
         filter: impl Fn(Code) -> bool,
     ) -> impl Iterator<Item = Cd> {
         let selected = self.selected(filter);
-        let (mut left, mut start) = (skip, 0);
-        for group in self.places().chunks(GROUP) {
+        let mut to_skip = skip;
+        let mut start = 0;
+        for group in self.code_indexes().chunks(GROUP) {
             let matching = count(group, &selected);
-            if left < matching {
+            if to_skip < matching {
                 break;
             }
-            left -= matching;
+            to_skip -= matching;
             start += GROUP;
         }
-        let indexes = self.places().iter().enumerate().skip(start);
-        let matches = indexes.filter(move |(_, place)| is_selected(&selected, **place));
+        let indexes = self.code_indexes().iter().enumerate().skip(start);
+        let matches = indexes.filter(move |(_, code_index)| is_selected(&selected, **code_index));
         matches
-            .skip(usize::try_from(left).unwrap_or(usize::MAX))
+            .skip(usize::try_from(to_skip).unwrap_or(usize::MAX))
             .filter_map(|(index, _)| Some(self.get(index)?.0))
     }
 
     fn of(layout: SlotLayout, slots: &[u8], codes: &[Code]) -> Self {
         let mut dictionary: Vec<Code> = Vec::new();
-        let mut place_of = |code: &Code| {
-            dictionary
-                .iter()
-                .position(|present| present == code)
-                .unwrap_or_else(|| {
-                    dictionary.push(*code);
-                    dictionary.len() - 1
-                })
-        };
-        let places: Vec<u8> = codes.iter().map(|code| to_u8(place_of(code))).collect();
+        let mut code_indexes: Vec<u8> = Vec::with_capacity(codes.len());
+        for code in codes {
+            let known = dictionary.iter().position(|present| present == code);
+            let index = known.unwrap_or(dictionary.len());
+            if known.is_none() {
+                dictionary.push(*code);
+            }
+            code_indexes.push(to_u8(index));
+        }
         let mut bytes = Vec::new();
         make_room(
             &mut bytes,
-            slots.len() + places.len() + size_of::<CodeBytes>() * dictionary.len(),
+            slots.len() + code_indexes.len() + size_of::<CodeBytes>() * dictionary.len(),
         );
         bytes.extend_from_slice(slots);
-        bytes.extend_from_slice(&places);
+        bytes.extend_from_slice(&code_indexes);
         bytes.extend(dictionary.iter().flat_map(|Code(code)| code.to_le_bytes()));
         Self {
             layout,
@@ -199,11 +203,13 @@ impl Leaf {
     }
 
     fn insert_fitting(&mut self, index: usize, probe: &Probe<'_>, code: Code) {
-        let place = self.place_for(code);
-        let (width, slots_end) = (self.layout.width(), self.slots().len());
+        let code_index = self.code_index(code);
+        let width = self.layout.width();
+        let slots_end = self.slots().len();
         make_room(&mut self.bytes, 1 + width);
-        self.bytes.insert(slots_end + index, place);
-        let (at, end) = (index * width, self.bytes.len());
+        self.bytes.insert(slots_end + index, code_index);
+        let at = index * width;
+        let end = self.bytes.len();
         self.bytes.resize(end + width, 0);
         self.bytes.copy_within(at..end, at + width);
         if let Some(slot) = self.bytes.get_mut(at..at + width) {
@@ -218,7 +224,7 @@ impl Leaf {
             .unwrap_or_default()
     }
 
-    fn places(&self) -> &[u8] {
+    fn code_indexes(&self) -> &[u8] {
         let start = self.slots().len();
         self.bytes
             .get(start..start + self.len())
@@ -232,29 +238,29 @@ impl Leaf {
 
     fn codes(&self) -> Vec<Code> {
         let dictionary = self.dictionary();
-        self.places()
+        self.code_indexes()
             .iter()
-            .filter_map(|place| dictionary.get(usize::from(*place)).map(code_of))
+            .filter_map(|index| dictionary.get(usize::from(*index)).map(code_of))
             .collect()
     }
 
-    /// The place of a code in the dictionary. A new code gets one. A full dictionary first loses
+    /// The index of a code in the dictionary. A new code gets one. A full dictionary first loses
     /// the codes that no entry has.
-    fn place_for(&mut self, code: Code) -> u8 {
-        if let Some(place) = self
+    fn code_index(&mut self, code: Code) -> u8 {
+        if let Some(index) = self
             .dictionary()
             .iter()
             .position(|present| code_of(present) == code)
         {
-            return to_u8(place);
+            return to_u8(index);
         }
         if self.dictionary().len() > Self::MAX {
             *self = Self::of(self.layout, self.slots(), &self.codes());
         }
-        let place = self.dictionary().len();
+        let index = self.dictionary().len();
         make_room(&mut self.bytes, size_of::<CodeBytes>());
         self.bytes.extend_from_slice(&code.0.to_le_bytes());
-        to_u8(place)
+        to_u8(index)
     }
 
     fn selected(&self, filter: impl Fn(Code) -> bool) -> Selected {
@@ -270,20 +276,23 @@ fn code_of(bytes: &CodeBytes) -> Code {
     Code(u32::from_le_bytes(*bytes))
 }
 
-/// A number of entries, or a place in the dictionary. Both are at most [`Leaf::MAX`].
+/// A number of entries, or an index into the dictionary. Both are at most [`Leaf::MAX`].
 fn to_u8(number: usize) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
 
-fn count(places: &[u8], selected: &Selected) -> u64 {
-    places
+fn count(code_indexes: &[u8], selected: &Selected) -> u64 {
+    code_indexes
         .iter()
-        .map(|place| u64::from(is_selected(selected, *place)))
+        .map(|code_index| u64::from(is_selected(selected, *code_index)))
         .sum()
 }
 
-fn is_selected(selected: &Selected, place: u8) -> bool {
-    selected.get(usize::from(place)).copied().unwrap_or(false)
+fn is_selected(selected: &Selected, code_index: u8) -> bool {
+    selected
+        .get(usize::from(code_index))
+        .copied()
+        .unwrap_or(false)
 }
 
 fn make_room(bytes: &mut Vec<u8>, more: usize) {
@@ -294,7 +303,7 @@ fn make_room(bytes: &mut Vec<u8>, more: usize) {
 }
 
 /// The size of the block that holds so many bytes. Doubling would leave a third of the memory
-/// unused. Few sizes let the allocator reuse blocks that other leaves left.
+/// unused. Few sizes let the allocator reuse blocks that other leaves have freed.
 fn block_for(bytes: usize) -> usize {
     bytes.next_multiple_of((bytes.next_power_of_two() / 16).max(16))
 }

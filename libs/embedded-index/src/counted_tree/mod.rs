@@ -1,4 +1,4 @@
-//! A counted tree: an ordered map from a comment's place in time to a code, which also answers
+//! A counted tree: an ordered map from a comment's [`Cd`] to a code, which also answers
 //! *which is the n-th entry whose code a filter selects?* and *how many such entries precede this
 //! one?*
 //!

@@ -62,13 +62,13 @@ impl Bucket {
         let (mut names, batches) = (Vec::new(), format!("{}{BATCHES}", self.prefix));
         let mut after = after.map(|name| format!("{}{name}", self.prefix));
         while names.len() < limit {
-            let left = i32::try_from(limit - names.len()).unwrap_or(i32::MAX);
+            let remaining = i32::try_from(limit - names.len()).unwrap_or(i32::MAX);
             let list = self
                 .client
                 .list_objects_v2()
                 .bucket(&self.bucket)
                 .prefix(&batches)
-                .max_keys(left);
+                .max_keys(remaining);
             let listed = list.set_start_after(after).send().await;
             let listed = listed.map_err(not_done)?;
             let keys: Vec<String> = listed

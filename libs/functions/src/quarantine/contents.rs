@@ -42,10 +42,10 @@ impl QuarantinedBatch {
                 .push("the document holds no records".to_owned());
             return batch;
         };
-        for (place, record) in records.iter().enumerate() {
+        for (index, record) in records.iter().enumerate() {
             match read_record(record) {
                 Ok((id, places)) => batch.comments.entry(id).or_default().join(&places),
-                Err(problem) => batch.unreadable.push(format!("record {place}: {problem}")),
+                Err(problem) => batch.unreadable.push(format!("record {index}: {problem}")),
             }
         }
         batch

@@ -1,5 +1,4 @@
-//! The quarantine (a dead-letter store): the place for poison records, which a handler can never
-//! process.
+//! The quarantine (a dead-letter store): it keeps poison records, which a handler can never process.
 //!
 //! It uses the format of a batch that an event source mapping gave up on (AWS Lambda, "Retain
 //! discarded records for a DynamoDB event source"), so readers of the quarantine handle one format.
@@ -34,18 +33,18 @@ pub const RETENTION: Duration = Duration::from_secs(30 * 24 * 3600);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum QuarantinePlace {
+pub enum QuarantineLocation {
     Folder(PathBuf),
     #[cfg(feature = "s3")]
     Bucket {
         bucket: String,
         prefix: String,
     },
-    /// No separate place.
+    /// No separate store.
     Mapping,
 }
 
-impl FromStr for QuarantinePlace {
+impl FromStr for QuarantineLocation {
     type Err = String;
 
     /// Accepts `mapping`, `folder:` and a path, or `s3://`, a bucket and, after a slash, a prefix.
@@ -61,9 +60,9 @@ impl FromStr for QuarantinePlace {
             #[cfg(not(feature = "s3"))]
             Some(("s3", _)) => Err("this program has no S3 client: name a folder".to_owned()),
             #[cfg(feature = "s3")]
-            Some(("s3", place)) => {
-                let place = place.strip_prefix("//").ok_or_else(unknown)?;
-                let (bucket, prefix) = place.split_once('/').unwrap_or((place, ""));
+            Some(("s3", path)) => {
+                let path = path.strip_prefix("//").ok_or_else(unknown)?;
+                let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
                 let prefix = prefix.trim_end_matches('/');
                 let prefix = if prefix.is_empty() {
                     String::new()
@@ -88,7 +87,7 @@ pub enum Quarantine {
     Folder(PathBuf),
     #[cfg(feature = "s3")]
     Bucket(Bucket),
-    /// No separate place. The handler reports the record as failed. After the last try, the event
+    /// No separate store. The handler reports the record as failed. After the last try, the event
     /// source mapping puts it into its on-failure destination.
     Mapping,
 }
@@ -104,20 +103,20 @@ pub struct Reason {
 }
 
 impl Quarantine {
-    /// Opens the quarantine at a place. `s3_url` is the endpoint of an S3 other than AWS's. Sends
+    /// Opens the quarantine at its location. `s3_url` is the endpoint of an S3 other than AWS's. Sends
     /// nothing yet.
     #[cfg_attr(
         not(feature = "s3"),
         expect(unused_variables, reason = "only S3 has an endpoint")
     )]
-    pub async fn connect(place: &QuarantinePlace, s3_url: Option<&str>) -> Self {
-        match place {
-            QuarantinePlace::Folder(folder) => Self::Folder(folder.clone()),
+    pub async fn connect(location: &QuarantineLocation, s3_url: Option<&str>) -> Self {
+        match location {
+            QuarantineLocation::Folder(folder) => Self::Folder(folder.clone()),
             #[cfg(feature = "s3")]
-            QuarantinePlace::Bucket { bucket, prefix } => {
+            QuarantineLocation::Bucket { bucket, prefix } => {
                 Self::Bucket(Bucket::connect(bucket.clone(), prefix.clone(), s3_url).await)
             }
-            QuarantinePlace::Mapping => Self::Mapping,
+            QuarantineLocation::Mapping => Self::Mapping,
         }
     }
 
@@ -138,7 +137,7 @@ impl Quarantine {
     }
 
     /// At most `limit` batch names after `after`, in ascending order. A quarantine without a
-    /// separate place has none.
+    /// separate store has none.
     pub async fn list(&self, after: Option<&str>, limit: usize) -> Result<Vec<String>, StoreError> {
         match self {
             Self::Folder(folder) => folder::list(folder, after, limit),
@@ -172,17 +171,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_the_mapping_a_folder_or_a_bucket_and_nothing_else() {
+    fn a_location_is_the_mapping_a_folder_or_a_bucket_and_nothing_else() {
         let bucket = |bucket: &str, prefix: &str| {
-            Ok(QuarantinePlace::Bucket {
+            Ok(QuarantineLocation::Bucket {
                 bucket: bucket.to_owned(),
                 prefix: prefix.to_owned(),
             })
         };
-        assert_eq!("mapping".parse(), Ok(QuarantinePlace::Mapping));
+        assert_eq!("mapping".parse(), Ok(QuarantineLocation::Mapping));
         assert_eq!(
             "folder:/a/b".parse(),
-            Ok(QuarantinePlace::Folder("/a/b".into()))
+            Ok(QuarantineLocation::Folder("/a/b".into()))
         );
         assert_eq!("s3://b".parse(), bucket("b", ""));
         assert_eq!("s3://b/".parse(), bucket("b", ""));
@@ -190,7 +189,7 @@ mod tests {
         for wrong in [
             "", "map", "folder:", "s3:", "s3:b", "s3://", "s3:///p", "mapping:", "/a/b",
         ] {
-            assert!(wrong.parse::<QuarantinePlace>().is_err(), "{wrong}");
+            assert!(wrong.parse::<QuarantineLocation>().is_err(), "{wrong}");
         }
     }
 }

@@ -3,17 +3,17 @@
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::quarantine::{QuarantinePlace, QuarantinedBatch};
+use crate::quarantine::{QuarantineLocation, QuarantinedBatch};
 
 proptest! {
     #[test]
-    fn a_place_of_the_quarantine_is_read_or_refused(
+    fn a_location_of_the_quarantine_is_read_or_refused(
         text in r"(s3|folder|mapping)?(:|://|:/)?[a-zé./-]{0,9}(/[a-z/]{0,5}){0,2}|.{0,20}",
     ) {
-        if let Ok(QuarantinePlace::Bucket { bucket, prefix }) = text.parse() {
+        if let Ok(QuarantineLocation::Bucket { bucket, prefix }) = text.parse() {
             prop_assert!(!bucket.is_empty() && !bucket.contains('/'));
             let own = format!("s3://{bucket}/{prefix}").parse();
-            prop_assert_eq!(own, Ok(QuarantinePlace::Bucket { bucket, prefix }));
+            prop_assert_eq!(own, Ok(QuarantineLocation::Bucket { bucket, prefix }));
         }
     }
 

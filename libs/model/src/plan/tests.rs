@@ -118,7 +118,7 @@ fn changes(records: &[EventRecord]) -> Vec<CommentChange<'_>> {
         batch
             .malformed
             .iter()
-            .map(|(place, _)| *place)
+            .map(|(index, _)| *index)
             .collect_vec(),
         invalid,
         "and no others"

@@ -48,8 +48,8 @@ fn a_tree_of_three_levels_grows_and_shrinks_exactly() {
         compared.assert_holds(keys[..50].iter().cloned());
         keys[100..].iter().for_each(|cd| compared.remove(cd));
         compared.assert_holds(keys[..200].iter().cloned());
-        let left = compared.tree.heap_bytes();
-        assert!(left < full / 50, "{left} of {full} bytes are left");
+        let remaining = compared.tree.heap_bytes();
+        assert!(remaining < full / 50, "{remaining} of {full} bytes remain");
     }
 }
 
@@ -69,8 +69,8 @@ fn small_neighbours_merge_whatever_ids_they_have() {
             all().for_each(|cd| compared.insert(&cd, 1));
         }
         assert_eq!(compared.tree.leaves(), 60);
-        for place in order {
-            for leaf in (place..60).step_by(3) {
+        for first in order {
+            for leaf in (first..60).step_by(3) {
                 of_leaf(leaf).skip(10).for_each(|cd| compared.remove(&cd));
             }
         }
