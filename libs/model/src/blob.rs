@@ -66,7 +66,10 @@ impl CommentBlob {
             BlobFormat::Map => None,
             BlobFormat::Zstd => compress(text).filter(|binary| binary.len() < map_bytes(text)),
         };
-        compressed.map_or_else(|| Self::Map(text.clone()), Self::Binary)
+        match compressed {
+            Some(binary) => Self::Binary(binary),
+            None => Self::Map(text.clone()),
+        }
     }
 
     /// The error never repeats the value.
@@ -82,8 +85,11 @@ impl CommentBlob {
 
 /// The size of the text as a map, without the attribute's name.
 fn map_bytes(text: &CommentText) -> usize {
-    serde_dynamo::to_attribute_value(text)
-        .map_or(usize::MAX, |map: AttributeValue| value_bytes(&map))
+    let map: Result<AttributeValue, _> = serde_dynamo::to_attribute_value(text);
+    match map {
+        Ok(map) => value_bytes(&map),
+        Err(_) => usize::MAX,
+    }
 }
 
 /// Compresses the text. `None` when no reader would accept the result, or when the compressor
@@ -92,7 +98,10 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
     let mut content = Vec::new();
     for part in [&text.title, &text.author] {
         // 0 means absent, so that a part that is present but empty stays so.
-        let length = part.as_ref().map_or(0, |part| part.len() + 1);
+        let length = match part {
+            Some(part) => part.len() + 1,
+            None => 0,
+        };
         content.extend(u16::try_from(length).ok()?.to_le_bytes());
         content.extend(part.iter().flat_map(|part| part.bytes()));
     }
@@ -104,19 +113,30 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
     Some([&[ZSTD], frame.as_slice()].concat())
 }
 
-fn read_map(
-    fields: &HashMap<String, AttributeValue>,
-) -> Result<(Option<&str>, &str, Option<&str>), String> {
-    let optional = |name: &str| match fields.get(name) {
+/// The fields of a text, borrowed from a map.
+struct MapText<'map> {
+    title: Option<&'map str>,
+    body: &'map str,
+    author: Option<&'map str>,
+}
+
+fn read_map(fields: &HashMap<String, AttributeValue>) -> Result<MapText<'_>, String> {
+    Ok(MapText {
+        title: optional_text(fields, "title")?,
+        body: optional_text(fields, "body")?.ok_or("it has no body")?,
+        author: optional_text(fields, "author")?,
+    })
+}
+
+fn optional_text<'map>(
+    fields: &'map HashMap<String, AttributeValue>,
+    name: &str,
+) -> Result<Option<&'map str>, String> {
+    match fields.get(name) {
         None | Some(AttributeValue::Null(_)) => Ok(None),
-        Some(AttributeValue::S(text)) => Ok(Some(text.as_str())),
+        Some(AttributeValue::S(text)) => Ok(Some(text)),
         Some(_) => Err(format!("its {name} is no text")),
-    };
-    Ok((
-        optional("title")?,
-        optional("body")?.ok_or("it has no body")?,
-        optional("author")?,
-    ))
+    }
 }
 
 /// The text in the attribute of an item. The problem never repeats the value.
@@ -125,10 +145,11 @@ pub(crate) fn read(value: Option<&AttributeValue>) -> Result<CommentText, String
         None => Err("is missing".to_owned()),
         Some(AttributeValue::B(binary)) => read_binary(binary),
         Some(AttributeValue::M(fields)) => {
-            read_map(fields).map(|(title, body, author)| CommentText {
-                title: title.map(str::to_owned),
-                body: body.to_owned(),
-                author: author.map(str::to_owned),
+            let text = read_map(fields)?;
+            Ok(CommentText {
+                title: text.title.map(str::to_owned),
+                body: text.body.to_owned(),
+                author: text.author.map(str::to_owned),
             })
         }
         Some(_) => Err("is neither a map nor a binary value".to_owned()),
@@ -200,26 +221,29 @@ fn decompress(frame: &[u8]) -> Result<Vec<u8>, String> {
 
 fn read_content(content: &[u8]) -> Result<CommentText, String> {
     let mut rest = content;
-    let mut part = || -> Result<Option<String>, String> {
-        let (length, after) = rest
-            .split_first_chunk()
-            .ok_or("its content ends within a length")?;
-        rest = after;
-        let Some(length) = u16::from_le_bytes(*length).checked_sub(1) else {
-            return Ok(None);
-        };
-        let (part, after) = rest
-            .split_at_checked(length.into())
-            .ok_or("a length in its content reaches past the end")?;
-        rest = after;
-        Ok(Some(utf8(part)?))
-    };
-    let (title, author) = (part()?, part()?);
+    let title = take_part(&mut rest)?;
+    let author = take_part(&mut rest)?;
     Ok(CommentText {
         title,
         author,
         body: utf8(rest)?,
     })
+}
+
+/// Takes a part and its length from the beginning of the content; `None` for an absent part.
+fn take_part(rest: &mut &[u8]) -> Result<Option<String>, String> {
+    let (length, after) = rest
+        .split_first_chunk()
+        .ok_or("its content ends within a length")?;
+    *rest = after;
+    let Some(length) = u16::from_le_bytes(*length).checked_sub(1) else {
+        return Ok(None);
+    };
+    let (part, after) = rest
+        .split_at_checked(length.into())
+        .ok_or("a length in its content reaches past the end")?;
+    *rest = after;
+    Ok(Some(utf8(part)?))
 }
 
 fn utf8(bytes: &[u8]) -> Result<String, String> {
@@ -347,8 +371,8 @@ mod tests {
 
     #[test]
     fn the_longest_legal_text_can_be_read() {
-        let four = |count: usize| Some("😀".repeat(count));
-        let longest = CommentText::new(four(200), "😀".repeat(10_000), four(100)).unwrap();
+        let [title, body, author] = [200, 10_000, 100].map(|count| "😀".repeat(count));
+        let longest = CommentText::new(Some(title), body, Some(author)).unwrap();
         assert_eq!(
             CommentBlob::Binary(binary(&longest)).into_text().unwrap(),
             longest
@@ -407,11 +431,11 @@ mod tests {
                 format!("malformed comment_blob: {problem}")
             );
         }
-        let secret = || AttributeValue::S("a secret".to_owned());
+        let secret = AttributeValue::S("a secret".to_owned());
         let expected = "expected comment_blob as a map or a binary value";
         for (value, problem) in [
             (
-                secret(),
+                secret.clone(),
                 "comment_blob is a text, it must be a map or a binary value".to_owned(),
             ),
             (
@@ -419,7 +443,7 @@ mod tests {
                 format!("invalid type: integer `7`, {expected}"),
             ),
             (
-                AttributeValue::L(vec![secret()]),
+                AttributeValue::L(vec![secret]),
                 format!("invalid type: sequence, {expected}"),
             ),
         ] {
@@ -430,11 +454,14 @@ mod tests {
         }
     }
 
+    fn problem(bytes: Vec<u8>) -> String {
+        CommentBlob::Binary(bytes).into_text().unwrap_err().problem
+    }
+
     #[test]
     fn a_frame_that_would_unpack_to_too_much_is_refused_before_and_while_unpacking() {
         let bomb = frame_of(&vec![b'x'; 20_000_000]);
         assert!(bomb.len() < 400 * 1024, "it would fit into an item");
-        let problem = |bytes| CommentBlob::Binary(bytes).into_text().unwrap_err().problem;
         assert_eq!(
             problem(bomb.clone()),
             "it claims to hold 20000000 bytes, a text has at most 65536"
@@ -450,14 +477,17 @@ mod tests {
         );
     }
 
+    fn any_line() -> impl Strategy<Value = Option<String>> {
+        proptest::option::of("\\PC{0,40}")
+    }
+
     fn any_text() -> impl Strategy<Value = CommentText> {
-        let part = || proptest::option::of("\\PC{0,40}");
         let body = prop_oneof![
             "(?s).{0,60}",
             "[a-c \n]{0,2000}",
             "([א-ת]{1,3}|fine |😀){0,300}"
         ];
-        (part(), body, part()).prop_map(|(title, body, author)| CommentText {
+        (any_line(), body, any_line()).prop_map(|(title, body, author)| CommentText {
             title,
             body,
             author,

@@ -183,16 +183,19 @@ pub struct Cd {
 impl Cd {
     /// Refuses any text that `Display` does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let malformed = || {
+        Self::parse_parts(text).ok_or_else(|| {
             Malformed::new(
                 "cd",
                 format!("{} is not <instant>#<comment id>", quoted(text)),
             )
-        };
-        let (instant, id) = text.split_once('#').ok_or_else(malformed)?;
-        Ok(Self {
-            created_at: Timestamp::parse_text(instant).ok_or_else(malformed)?,
-            id: CommentId::parse(id).map_err(|_| malformed())?,
+        })
+    }
+
+    fn parse_parts(text: &str) -> Option<Self> {
+        let (instant, id) = text.split_once('#')?;
+        Some(Self {
+            created_at: Timestamp::parse_text(instant)?,
+            id: CommentId::parse(id).ok()?,
         })
     }
 
@@ -232,28 +235,27 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn some(text: &str) -> Option<String> {
+        Some(text.to_owned())
+    }
+
+    fn refused_field(title: &str, body: &str, author: &str) -> &'static str {
+        let refused = CommentText::new(some(title), body.to_owned(), some(author)).unwrap_err();
+        refused.field
+    }
+
     #[test]
     fn each_broken_text_names_its_field() {
-        let field = |title: &str, body: &str, author: &str| {
-            CommentText::new(
-                Some(title.to_owned()),
-                body.to_owned(),
-                Some(author.to_owned()),
-            )
-            .unwrap_err()
-            .field
-        };
-        assert_eq!(field(&"x".repeat(201), "b", "a"), "title");
-        assert_eq!(field("two\nlines", "b", "a"), "title");
-        assert_eq!(field("t", " \n ", "a"), "body");
-        assert_eq!(field("t", &"x".repeat(10_001), "a"), "body");
-        assert_eq!(field("t", "bell\u{7}", "a"), "body");
-        assert_eq!(field("t", "b", &"x".repeat(101)), "author");
+        assert_eq!(refused_field(&"x".repeat(201), "b", "a"), "title");
+        assert_eq!(refused_field("two\nlines", "b", "a"), "title");
+        assert_eq!(refused_field("t", " \n ", "a"), "body");
+        assert_eq!(refused_field("t", &"x".repeat(10_001), "a"), "body");
+        assert_eq!(refused_field("t", "bell\u{7}", "a"), "body");
+        assert_eq!(refused_field("t", "b", &"x".repeat(101)), "author");
     }
 
     #[test]
     fn a_text_without_a_visible_character_counts_as_absent() {
-        let some = |text: &str| Some(text.to_owned());
         for blank in ["", "   ", "\u{200b}", "\u{3164}\u{2800}", "\u{a0}\u{feff}"] {
             let text = CommentText::new(some(blank), "b".to_owned(), some(blank)).unwrap();
             assert_eq!((text.title, text.author), (None, None), "{blank:?}");
@@ -306,7 +308,8 @@ mod tests {
         ) {
             let b = if tie { (a.0, b.1) } else { b };
             let by_score_and_member = a.0.cmp(&b.0).then_with(|| a.1.as_bytes().cmp(b.1.as_bytes()));
-            let (a, b) = (cd(a.0, &a.1), cd(b.0, &b.1));
+            let a = cd(a.0, &a.1);
+            let b = cd(b.0, &b.1);
             prop_assert_eq!(a.to_string().as_bytes().cmp(b.to_string().as_bytes()), by_score_and_member);
             prop_assert_eq!(a.cmp(&b), by_score_and_member);
             prop_assert_eq!(Cd::parse(&a.to_string()).unwrap(), a);
@@ -318,8 +321,10 @@ mod tests {
             id in ids(),
             other in ids(),
         ) {
-            let (this, other) = (cd(ms, &id), cd(ms, &other));
-            let (before, after) = (this.just_before().unwrap(), this.just_after().unwrap());
+            let this = cd(ms, &id);
+            let other = cd(ms, &other);
+            let before = this.just_before().unwrap();
+            let after = this.just_after().unwrap();
             prop_assert!(before < this && this < after);
             prop_assert!(other <= before || other == this || other >= after);
             prop_assert_eq!(before.just_after().unwrap(), this.clone());

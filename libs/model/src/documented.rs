@@ -34,13 +34,17 @@ impl Documented {
 
 impl Reply {
     fn of(reply: &Value) -> Option<Self> {
-        let field = |name: &str| reply.get(name).and_then(Value::as_str).map(str::to_owned);
+        let author = text_field(reply, "author").map(str::to_owned);
         Some(Self {
-            text: CommentText::new_body(field("text")?).ok()?,
-            author: CommentText::new_author(field("author")).ok().flatten(),
-            at: field("at").and_then(|at| Timestamp::parse(&at).ok()),
+            text: CommentText::new_body(text_field(reply, "text")?.to_owned()).ok()?,
+            author: CommentText::new_author(author).ok().flatten(),
+            at: text_field(reply, "at").and_then(|at| Timestamp::parse(at).ok()),
         })
     }
+}
+
+fn text_field<'value>(object: &'value Value, name: &str) -> Option<&'value str> {
+    object.get(name).and_then(Value::as_str)
 }
 
 #[cfg(test)]

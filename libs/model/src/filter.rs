@@ -74,22 +74,30 @@ impl Filter {
     /// The disjoint base sets whose union holds the matching comments: one for each rating.
     pub fn base_sets(&self, product: &ProductId) -> Vec<BaseSet> {
         let ratings = self.ratings.unwrap_or(RatingSet::ALL);
-        let set = |rating| BaseSet {
+        let sets = ratings.iter().map(|rating| BaseSet {
             product: product.clone(),
             language: self.language.clone(),
             rating,
-        };
-        ratings.iter().map(set).collect()
+        });
+        sets.collect()
     }
 }
 
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.language.as_ref().map_or(ANY, Language::as_str))?;
+        f.write_str(language_part(self.language.as_ref()))?;
         match self.ratings {
             None => write!(f, "/{ANY}"),
             Some(ratings) => write!(f, "/{ratings}"),
         }
+    }
+}
+
+/// How a key names a language; `None` means any.
+fn language_part(language: Option<&Language>) -> &str {
+    match language {
+        Some(language) => language.as_str(),
+        None => ANY,
     }
 }
 
@@ -115,24 +123,24 @@ impl FilterKey {
 
     /// Refuses any text that `Display` does not produce.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let malformed = || {
+        Self::parse_parts(text).ok_or_else(|| {
             Malformed::new(
                 "filter key",
                 format!("{text:?} is not PRODUCT#<product>/<language>/<ratings>"),
             )
-        };
-        let parts = text
-            .strip_prefix("PRODUCT#")
-            .and_then(|parts| parts.split('/').collect_array());
-        let [product, language, ratings] = parts.ok_or_else(malformed)?;
+        })
+    }
+
+    fn parse_parts(text: &str) -> Option<Self> {
+        let parts = text.strip_prefix("PRODUCT#")?;
+        let [product, language, ratings] = parts.split('/').collect_array()?;
         // Each part has exactly one spelling: the one that its `Display` produces.
         let language = match language {
             ANY => None,
             tag => Some(
                 Language::parse_stored(tag)
                     .ok()
-                    .filter(|parsed| parsed.as_str() == tag)
-                    .ok_or_else(malformed)?,
+                    .filter(|parsed| parsed.as_str() == tag)?,
             ),
         };
         let ratings = match ratings {
@@ -140,13 +148,11 @@ impl FilterKey {
             set => Some(
                 RatingSet::parse(set)
                     .ok()
-                    .filter(|set| *set != RatingSet::ALL)
-                    .ok_or_else(malformed)?,
+                    .filter(|set| *set != RatingSet::ALL)?,
             ),
         };
-        let product = ProductId::from_escaped(product).map_err(|_| malformed())?;
-        Ok(Self {
-            product,
+        Some(Self {
+            product: ProductId::from_escaped(product).ok()?,
             filter: Filter::new(language, ratings),
         })
     }
@@ -159,7 +165,7 @@ impl FilterKey {
 /// A set in the page index: a product's comments of one language or any, with one rating. Its name
 /// inside its index partition is `PRODUCT#<product>:<language or ~>/<rating>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Display)]
-#[display("PRODUCT#{}:{}/{rating}", product.escaped(), language.as_ref().map_or(ANY, Language::as_str))]
+#[display("PRODUCT#{}:{}/{rating}", product.escaped(), language_part(language.as_ref()))]
 pub struct BaseSet {
     pub product: ProductId,
     /// The language; `None` means any.
@@ -186,12 +192,11 @@ impl Placement {
     }
 
     pub fn base_sets(&self) -> [BaseSet; 2] {
-        let set = |language| BaseSet {
+        [None, Some(self.language.clone())].map(|language| BaseSet {
             product: self.product.clone(),
             language,
             rating: self.rating,
-        };
-        [None, Some(self.language.clone())].map(set)
+        })
     }
 }
 

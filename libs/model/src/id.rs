@@ -20,6 +20,10 @@ pub(crate) fn is_dot_segment(text: &str) -> bool {
     matches!(text, "." | "..")
 }
 
+fn is_id_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
+}
+
 /// The id of a comment: 1 to 64 characters of `[A-Za-z0-9._-]`, but neither `.` nor `..`.
 ///
 /// It needs no escaping in keys, and its byte order is its order in DynamoDB, in Redis and here.
@@ -31,8 +35,7 @@ impl CommentId {
     pub const MAX_LEN: usize = 64;
 
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        if text.is_empty() || text.len() > Self::MAX_LEN || !text.bytes().all(allowed) {
+        if text.is_empty() || text.len() > Self::MAX_LEN || !text.bytes().all(is_id_byte) {
             let problem = format!(
                 "{} is not a comment id: 1 to 64 characters of A-Z a-z 0-9 . _ -",
                 quoted(text)
@@ -164,31 +167,35 @@ impl ProductId {
     /// Refuses text that [`ProductId::escaped`] does not produce, so each product has exactly one
     /// spelling in keys.
     pub fn from_escaped(escaped: &str) -> Result<Self, InvalidInput> {
-        let not_ours = || {
-            InvalidInput::new(
-                "product",
-                format!("{} is not an escaped product id", quoted(escaped)),
-            )
-        };
         let decoded = percent_decode_str(escaped)
             .decode_utf8()
-            .map_err(|_| not_ours())?;
+            .map_err(|_| not_escaped(escaped))?;
         let product = Self::parse_stored(&decoded)?;
         if product.escaped() == escaped {
             Ok(product)
         } else {
-            Err(not_ours())
+            Err(not_escaped(escaped))
         }
     }
+}
+
+fn not_escaped(text: &str) -> InvalidInput {
+    InvalidInput::new(
+        "product",
+        format!("{} is not an escaped product id", quoted(text)),
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn escaped(text: &str) -> String {
+        ProductId::parse(text).unwrap().escaped()
+    }
+
     #[test]
     fn keys_hold_the_product_with_its_separators_escaped() {
-        let escaped = |text: &str| ProductId::parse(text).unwrap().escaped();
         assert_eq!(
             escaped("assurance/direct-assurance/auto"),
             "assurance%2Fdirect-assurance%2Fauto"

@@ -62,12 +62,11 @@ impl JournalEntry {
     /// A report of a comment. Its key is that of a change at `now`: a writer that finds it taken
     /// takes a later one.
     pub fn report(id: CommentId, looked_for: Placement, now: Timestamp, random: u128) -> Self {
-        let (before, after) = (Some(looked_for.clone()), Some(looked_for));
         Self {
             id,
             revision: Revision::after(None, now, random),
-            before,
-            after,
+            before: Some(looked_for.clone()),
+            after: Some(looked_for),
             is_report: true,
         }
     }
@@ -127,13 +126,13 @@ mod tests {
     #[test]
     fn an_entry_reads_back_from_its_item() {
         let comment = comment("c1", "a/b", "en", 4);
-        let (id, placement, revision) = (comment.id.clone(), comment.placement(), comment.revision);
-        let report = JournalEntry::report(id.clone(), placement.clone(), revision.instant(), 1);
+        let now = comment.revision.instant();
+        let report = JournalEntry::report(comment.id.clone(), comment.placement(), now, 1);
         let change = JournalEntry {
-            id,
-            revision,
+            id: comment.id.clone(),
+            revision: comment.revision,
             before: None,
-            after: Some(placement),
+            after: Some(comment.placement()),
             is_report: false,
         };
         for entry in [change, report] {

@@ -66,9 +66,10 @@ mod tests {
         let pages = StablePages::new(total, PageSize::new(size).unwrap());
         let mut contents = vec![Vec::new(); usize::try_from(pages.count()).unwrap()];
         for rank in 0..total {
-            let page = pages
-                .of_rank(rank)
-                .map_or(pages.archived(), |number| number.get() - 1);
+            let page = match pages.of_rank(rank) {
+                Some(number) => number.get() - 1,
+                None => pages.archived(),
+            };
             contents[usize::try_from(page).unwrap()].push(rank);
         }
         contents
@@ -107,7 +108,8 @@ mod tests {
             posts in 1..300_u64,
             size in 1..=100_u64,
         ) {
-            let (before, after) = (contents(total, size), contents(total + posts, size));
+            let before = contents(total, size);
+            let after = contents(total + posts, size);
             let archived = before.len() - 1;
             prop_assert_eq!(&before[..archived], &after[..archived]);
             prop_assert_ne!(before.last(), after.last(), "the front page changes");

@@ -109,17 +109,15 @@ impl Default for PageSize {
 }
 
 fn parse_digits(field: &'static str, text: &str) -> Result<u64, InvalidInput> {
-    let refuse = || {
-        InvalidInput::new(
+    // `parse` alone would accept a sign.
+    let has_only_digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(number) if has_only_digits => Ok(number),
+        Ok(_) | Err(_) => Err(InvalidInput::new(
             field,
             format!("{} is not a whole number from 1", quoted(text)),
-        )
-    };
-    // `parse` alone would accept a sign.
-    if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(refuse());
+        )),
     }
-    text.parse().map_err(|_| refuse())
 }
 
 #[cfg(test)]

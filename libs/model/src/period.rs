@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use time::{Date, Month, OffsetDateTime, Time};
+use time::{Date, Month, Time};
 
 use crate::{
     error::{InvalidInput, quoted},
@@ -25,52 +25,43 @@ impl Period {
     /// # Errors
     /// Any other text, a month above 12, or a day above 31.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = || {
+        Self::parse_parts(text).ok_or_else(|| {
             let problem = format!(
                 "{} is not a month or a day, such as 2024-05 or 2024-05-17",
                 quoted(text)
             );
             InvalidInput::new("date", problem)
-        };
+        })
+    }
+
+    fn parse_parts(text: &str) -> Option<Self> {
         let mut parts = text.split('-');
-        let mut number = |digits: usize| {
-            let part = parts.next()?;
-            let is_number = part.len() == digits && part.bytes().all(|byte| byte.is_ascii_digit());
-            part.parse::<u16>().ok().filter(|_| is_number)
+        let year = number(parts.next()?, 4)?;
+        let month = u8::try_from(number(parts.next()?, 2)?).ok()?;
+        let month = Month::try_from(month).ok()?;
+        let day = match parts.next() {
+            None => None,
+            Some(part) => Some(u8::try_from(number(part, 2)?).ok()?),
         };
-        let small = |number: u16| u8::try_from(number).ok();
-        let year = number(4).ok_or_else(refuse)?;
-        let month = number(2)
-            .and_then(small)
-            .and_then(|month| Month::try_from(month).ok())
-            .ok_or_else(refuse)?;
-        let day = match text.len() {
-            7 => None,
-            _ => Some(
-                number(2)
-                    .and_then(small)
-                    .filter(|day| (1..=31).contains(day))
-                    .ok_or_else(refuse)?,
-            ),
-        };
-        if parts.next().is_some() {
-            Err(refuse())
-        } else {
-            Ok(Self { year, month, day })
+        let is_day = day.is_none_or(|day| (1..=31).contains(&day));
+        if !is_day || parts.next().is_some() {
+            return None;
         }
+        Some(Self { year, month, day })
     }
 
     pub fn end(self) -> Timestamp {
         let Self { year, month, day } = self;
         let year = i32::from(year);
         let last = month.length(year);
-        let date = Date::from_calendar_date(year, month, day.map_or(last, |day| day.min(last)));
-        let next = date
-            .ok()
-            .and_then(Date::next_day)
-            .map(|next| next.with_time(Time::MIDNIGHT).assume_utc());
-        let seconds = next.map_or(i64::MAX, OffsetDateTime::unix_timestamp);
-        // Year 0 ends before time begins, and the last day has no next one.
+        let day = day.unwrap_or(last).min(last);
+        let date = Date::from_calendar_date(year, month, day).ok();
+        let seconds = match date.and_then(Date::next_day) {
+            Some(next) => next.with_time(Time::MIDNIGHT).assume_utc().unix_timestamp(),
+            // The last day of time has no next one.
+            None => i64::MAX,
+        };
+        // Year 0 ends before time begins.
         let end = seconds.saturating_mul(1_000).saturating_sub(1);
         Timestamp::from_epoch_ms(end.clamp(Timestamp::MIN.epoch_ms(), Timestamp::MAX.epoch_ms()))
             .unwrap_or(Timestamp::MAX)
@@ -80,7 +71,19 @@ impl Period {
 impl fmt::Display for Period {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:04}-{:02}", self.year, u8::from(self.month))?;
-        self.day.map_or(Ok(()), |day| write!(f, "-{day:02}"))
+        match self.day {
+            Some(day) => write!(f, "-{day:02}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The number of exactly so many digits.
+fn number(text: &str, digits: usize) -> Option<u16> {
+    if text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().ok()
+    } else {
+        None
     }
 }
 

@@ -147,6 +147,10 @@ impl RatingSet {
 mod tests {
     use super::*;
 
+    fn stored(number: &str) -> Result<Rating, serde_dynamo::Error> {
+        serde_dynamo::from_attribute_value(serde_dynamo::AttributeValue::N(number.to_owned()))
+    }
+
     #[test]
     fn a_number_of_json_is_a_rating_however_it_is_written() {
         for json in ["4", "4.0", "0.4e1", "40e-1"] {
@@ -174,12 +178,8 @@ mod tests {
                 .to_string();
             assert!(refused.contains("rating"), "{json}: {refused}");
         }
-        let stored = |number: &str| serde_dynamo::AttributeValue::N(number.to_owned());
-        assert_eq!(
-            serde_dynamo::from_attribute_value::<_, Rating>(stored("4")).unwrap(),
-            Rating(4)
-        );
-        assert!(serde_dynamo::from_attribute_value::<_, Rating>(stored("6")).is_err());
+        assert_eq!(stored("4").unwrap(), Rating(4));
+        assert!(stored("6").is_err());
     }
 
     #[test]

@@ -51,9 +51,12 @@ impl RatingCounts {
 mod tests {
     use super::*;
 
+    fn average(counts: [u64; 5]) -> Option<u16> {
+        RatingCounts::new(counts).average_hundredths()
+    }
+
     #[test]
     fn the_average_is_rounded_to_two_decimals() {
-        let average = |counts| RatingCounts::new(counts).average_hundredths();
         assert_eq!(average([0, 0, 0, 0, 0]), None);
         assert_eq!(average([0, 0, 0, 0, 7]), Some(500));
         assert_eq!(average([1, 0, 0, 0, 2]), Some(367));

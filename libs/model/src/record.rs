@@ -50,47 +50,28 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
     ) else {
         return Err(Malformed::new("record", "it has no keys"));
     };
-    let malformed =
-        |problem: &str| Malformed::new("record", format!("pk {pk:?}, sk {sk:?}: {problem}"));
     if !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
         return Ok(None);
     }
-    let id = comment_id_of_pk(pk).ok_or_else(|| malformed("its pk is not a comment's"))?;
+    let id = comment_id_of_pk(pk).ok_or_else(|| malformed(pk, sk, "its pk is not a comment's"))?;
     let Some(sequence_number) = record.change.sequence_number.clone() else {
-        return Err(malformed("it has no sequence number"));
+        return Err(malformed(pk, sk, "it has no sequence number"));
     };
-    let (before, after) = (&record.change.old_image, &record.change.new_image);
-    let is_of_another = |item: &Item| {
-        text(item, attribute::PK) != Some(pk) || text(item, attribute::SK) != Some(sk)
+    check_images(record, pk, sk)?;
+    let old = image(&record.change.old_image).ok().flatten();
+    let (new, invalid) = match image(&record.change.new_image) {
+        Ok(new) => (new, None),
+        Err(invalid) => (None, Some(invalid)),
     };
-    if [before, after]
-        .into_iter()
-        .any(|image| !image.is_empty() && is_of_another(image))
-    {
-        return Err(malformed("an image is of another item than its keys"));
-    }
-    let whole = match record.event_name.as_str() {
-        "INSERT" => !after.is_empty(),
-        "MODIFY" => !before.is_empty() && !after.is_empty(),
-        // A deletion by TTL differs only in its userIdentity.
-        "REMOVE" => !before.is_empty() && after.is_empty(),
-        _ => return Err(malformed("its event name is not INSERT, MODIFY or REMOVE")),
-    };
-    if !whole {
-        return Err(malformed(
-            "an image is missing: the stream must hold NEW_AND_OLD_IMAGES",
-        ));
-    }
-    let old = image(before).ok().flatten();
-    let (new, invalid) =
-        image(after).map_or_else(|invalid| (None, Some(invalid)), |new| (new, None));
     if old == new && invalid.is_none() {
         return Ok(None);
     }
     let product = match (old.as_ref().or(new.as_ref()), FilterKey::parse(sk)) {
         (Some(image), _) => image.placement.product.clone(),
         (None, Ok(key)) => key.product,
-        (None, Err(error)) => return Err(invalid.unwrap_or_else(|| malformed(&error.problem))),
+        (None, Err(error)) => {
+            return Err(invalid.unwrap_or_else(|| malformed(pk, sk, &error.problem)));
+        }
     };
     Ok(Some(RecordChange {
         sequence_number,
@@ -100,6 +81,39 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
         new,
         invalid,
     }))
+}
+
+/// Whether the record has the images that its event has, of the item with this key.
+fn check_images(record: &EventRecord, pk: &str, sk: &str) -> Result<(), Malformed> {
+    let before = &record.change.old_image;
+    let after = &record.change.new_image;
+    for image in [before, after] {
+        let is_of_item =
+            text(image, attribute::PK) == Some(pk) && text(image, attribute::SK) == Some(sk);
+        if !image.is_empty() && !is_of_item {
+            let problem = "an image is of another item than its keys";
+            return Err(malformed(pk, sk, problem));
+        }
+    }
+    let are_whole = match record.event_name.as_str() {
+        "INSERT" => !after.is_empty(),
+        "MODIFY" => !before.is_empty() && !after.is_empty(),
+        // A deletion by TTL differs only in its userIdentity.
+        "REMOVE" => !before.is_empty() && after.is_empty(),
+        _ => {
+            let problem = "its event name is not INSERT, MODIFY or REMOVE";
+            return Err(malformed(pk, sk, problem));
+        }
+    };
+    if !are_whole {
+        let problem = "an image is missing: the stream must hold NEW_AND_OLD_IMAGES";
+        return Err(malformed(pk, sk, problem));
+    }
+    Ok(())
+}
+
+fn malformed(pk: &str, sk: &str, problem: &str) -> Malformed {
+    Malformed::new("record", format!("pk {pk:?}, sk {sk:?}: {problem}"))
 }
 
 /// What readers see of an image of a record; an absent image is an empty item there.
@@ -141,6 +155,16 @@ pub struct DecodedBatch<'records> {
     pub malformed: Vec<(usize, Malformed)>,
 }
 
+/// The images of every record of an item count as seen, not only those of the first.
+fn counts_as_seen(is_first: bool) -> bool {
+    is_first || !planted::has(Bug::ForgottenImage)
+}
+
+/// A later record of an item overrides an earlier one.
+fn decides(is_first: bool) -> bool {
+    is_first || !planted::has(Bug::FirstImageWins)
+}
+
 /// Reads the records of a batch, and joins them by primary item.
 ///
 /// The records of each item must be in the order of the stream. Records of different items may be
@@ -166,11 +190,8 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
             }
         };
         malformed.extend(invalid.map(|invalid| (index, invalid)));
-        let mut seen: Vec<Placement> = [&old, &new]
-            .into_iter()
-            .flatten()
-            .map(|image| image.placement.clone())
-            .collect();
+        let images = [&old, &new].into_iter().flatten();
+        let seen: Vec<Placement> = images.map(|image| image.placement.clone()).collect();
         let change = by_item
             .entry((id.clone(), product.clone()))
             .or_insert_with(|| CommentChange {
@@ -182,12 +203,11 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
                 seen: Vec::new(),
             });
         let is_first = change.record_indexes.is_empty();
-        if !is_first && planted::has(Bug::ForgottenImage) {
-            seen.clear();
-        }
         change.record_indexes.push(index);
-        change.seen.extend(seen);
-        if is_first || !planted::has(Bug::FirstImageWins) {
+        if counts_as_seen(is_first) {
+            change.seen.extend(seen);
+        }
+        if decides(is_first) {
             change.last = new;
         }
     }

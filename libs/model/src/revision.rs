@@ -27,23 +27,21 @@ impl Revision {
     /// journal entry. `random` is 80 bits of randomness; higher bits are ignored.
     pub fn after(replaced: Option<Self>, now: Timestamp, random: u128) -> Self {
         let now_ms = u64::try_from(now.epoch_ms()).unwrap_or(0);
-        let earliest_ms = replaced.map_or(0, |replaced| replaced.0.timestamp_ms() + 1);
+        let earliest_ms = match replaced {
+            Some(replaced) => replaced.0.timestamp_ms() + 1,
+            None => 0,
+        };
         Self(Ulid::from_parts(now_ms.max(earliest_ms), random))
     }
 
     /// Refuses lower case: a revision has exactly one spelling.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = || {
-            InvalidInput::new(
+        match Ulid::from_string(text) {
+            Ok(ulid) if ulid.to_string() == text => Ok(Self(ulid)),
+            Ok(_) | Err(_) => Err(InvalidInput::new(
                 "revision",
                 format!("{} is not a revision (a ULID)", quoted(text)),
-            )
-        };
-        let ulid = Ulid::from_string(text).map_err(|_| refuse())?;
-        if ulid.to_string() == text {
-            Ok(Self(ulid))
-        } else {
-            Err(refuse())
+            )),
         }
     }
 
@@ -71,9 +69,10 @@ mod tests {
             then_ms in 0..4_000_000_000_000_i64,
             randoms in any::<(u128, u128)>(),
         ) {
-            let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
-            let first = Revision::after(None, at(first_ms), randoms.0);
-            let then = Revision::after(Some(first), at(then_ms), randoms.1);
+            let [first_at, then_at] =
+                [first_ms, then_ms].map(|ms| Timestamp::from_epoch_ms(ms).unwrap());
+            let first = Revision::after(None, first_at, randoms.0);
+            let then = Revision::after(Some(first), then_at, randoms.1);
             prop_assert!(then > first && then.to_string() > first.to_string());
             prop_assert!(then.instant() > first.instant());
             prop_assert_eq!(Revision::parse(&then.to_string()).unwrap(), then);

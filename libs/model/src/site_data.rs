@@ -24,14 +24,12 @@ impl SiteData {
     /// Whether it may be written today. Stored fields may follow earlier rules, or come from
     /// another tool.
     pub fn check(&self) -> Result<(), InvalidInput> {
-        self.attributes
-            .as_ref()
-            .map(|attributes| CommentAttributes::parse(attributes.as_json()))
-            .transpose()?;
-        self.author_id
-            .as_ref()
-            .map(|id| AuthorId::parse(id.as_str()))
-            .transpose()?;
+        if let Some(attributes) = &self.attributes {
+            CommentAttributes::parse(attributes.as_json())?;
+        }
+        if let Some(id) = &self.author_id {
+            AuthorId::parse(id.as_str())?;
+        }
         Ok(())
     }
 }
@@ -50,8 +48,7 @@ impl CommentAttributes {
     pub const MAX_DEPTH: usize = 32;
 
     pub fn parse(json: &str) -> Result<Self, InvalidInput> {
-        let invalid = |problem| InvalidInput::new(Self::FIELD, problem);
-        check_object(json).map_err(invalid)?;
+        check_object(json).map_err(|problem| InvalidInput::new(Self::FIELD, problem))?;
         let (compact, depth) = compact(json);
         let bytes = compact.len();
         if bytes > Self::MAX_BYTES {
@@ -59,14 +56,14 @@ impl CommentAttributes {
                 "has {bytes} bytes as JSON without white space, at most {} are allowed",
                 Self::MAX_BYTES
             );
-            return Err(invalid(problem));
+            return Err(InvalidInput::new(Self::FIELD, problem));
         }
         if depth > Self::MAX_DEPTH {
             let problem = format!(
                 "has {depth} objects and arrays within each other, at most {} are allowed",
                 Self::MAX_DEPTH
             );
-            return Err(invalid(problem));
+            return Err(InvalidInput::new(Self::FIELD, problem));
         }
         Ok(Self(compact))
     }
@@ -105,8 +102,11 @@ pub(crate) fn check_object(json: &str) -> Result<(), String> {
 /// Valid JSON without white space between its tokens, and how deep its objects and arrays are
 /// within each other.
 fn compact(json: &str) -> (String, usize) {
-    let (mut compact, mut depth, mut deepest) = (String::with_capacity(json.len()), 0_usize, 0);
-    let (mut in_text, mut is_escaped) = (false, false);
+    let mut compact = String::with_capacity(json.len());
+    let mut depth = 0_usize;
+    let mut deepest = 0;
+    let mut in_text = false;
+    let mut is_escaped = false;
     for c in json.chars() {
         if in_text {
             in_text = is_escaped || c != '"';
@@ -207,16 +207,20 @@ mod tests {
         }
     }
 
+    fn nested(depth: usize) -> String {
+        format!(
+            "{{\"a\":{}{}}}",
+            "[".repeat(depth - 1),
+            "]".repeat(depth - 1)
+        )
+    }
+
+    fn sized(bytes: usize) -> String {
+        format!("{{\"a\": \"{}\"}}", "x".repeat(bytes - 8))
+    }
+
     #[test]
     fn what_is_no_object_or_beyond_a_limit_is_refused_with_the_reason() {
-        let nested = |depth: usize| {
-            format!(
-                "{{\"a\":{}{}}}",
-                "[".repeat(depth - 1),
-                "]".repeat(depth - 1)
-            )
-        };
-        let sized = |bytes: usize| format!("{{\"a\": \"{}\"}}", "x".repeat(bytes - 8));
         for good in [nested(32), sized(4096)] {
             assert!(CommentAttributes::parse(&good).is_ok(), "{good}");
         }
@@ -284,8 +288,8 @@ mod tests {
         #[test]
         fn any_text_is_attributes_to_the_letter_or_refused(text in r#"\{?["{}\[\]:,\\ \n0-9a-eu.☕-]{0,30}\}?"#) {
             if let Ok(attributes) = CommentAttributes::parse(&text) {
-                let value = |json: &str| serde_json::from_str::<Value>(json).unwrap();
-                prop_assert_eq!(value(attributes.as_json()), value(&text));
+                let [kept, given] = [attributes.as_json(), &text].map(|json| serde_json::from_str::<Value>(json).unwrap());
+                prop_assert_eq!(kept, given);
                 prop_assert_eq!(check_object(attributes.as_json()), Ok(()));
             }
         }

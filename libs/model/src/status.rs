@@ -37,13 +37,12 @@ impl Status {
     pub const UNPUBLISHED: [Self; 2] = [Self::Pending, Self::Hidden];
 
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = |_| {
+        text.parse().map_err(|_| {
             InvalidInput::new(
                 "status",
                 format!("{} is not published, pending or hidden", quoted(text)),
             )
-        };
-        text.parse().map_err(refuse)
+        })
     }
 
     pub fn is_published(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Instants with the millisecond precision that keys and scores share.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use serde::{Deserialize, Serialize};
 use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
@@ -42,26 +42,20 @@ impl Timestamp {
     pub fn from_system_time(reading: std::time::SystemTime) -> Self {
         let epoch_ms = match reading.duration_since(std::time::UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
-            Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |ms| -ms),
+            Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
         };
         Self(epoch_ms.clamp(Self::MIN.0, Self::MAX.0))
     }
 
     /// Parses a date and time with offset (RFC 3339), and drops any part below a millisecond.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse = || {
-            let problem = format!(
-                "{} is not a date and time (RFC 3339), such as 2024-02-29T12:00:00.000Z",
-                quoted(text)
-            );
-            InvalidInput::new("created_at", problem)
-        };
         // Not `to_offset(UTC)`: it panics where the offset leads out of the years that a date can
         // have.
         let nanoseconds = OffsetDateTime::parse(text, &Rfc3339)
-            .map_err(|_| refuse())?
+            .map_err(|_| no_date_and_time(text))?
             .unix_timestamp_nanos();
-        let epoch_ms = i64::try_from(nanoseconds.div_euclid(1_000_000)).map_err(|_| refuse())?;
+        let epoch_ms =
+            i64::try_from(nanoseconds.div_euclid(1_000_000)).map_err(|_| no_date_and_time(text))?;
         Self::from_epoch_ms(epoch_ms).map_err(|_| {
             InvalidInput::new(
                 "created_at",
@@ -89,26 +83,16 @@ impl Timestamp {
         {
             return None;
         }
-        let number = |from: usize, to: usize| -> Option<u16> {
-            let digits = bytes.get(from..to)?;
-            let all = digits.iter().all(u8::is_ascii_digit);
-            all.then(|| {
-                digits
-                    .iter()
-                    .fold(0, |number, digit| number * 10 + u16::from(digit - b'0'))
-            })
-        };
-        let small = |from, to| u8::try_from(number(from, to)?).ok();
         let date = Date::from_calendar_date(
-            number(0, 4)?.into(),
-            Month::try_from(small(5, 7)?).ok()?,
-            small(8, 10)?,
+            number_in(bytes, 0..4)?.into(),
+            Month::try_from(two_digits_at(bytes, 5)?).ok()?,
+            two_digits_at(bytes, 8)?,
         );
         let time = Time::from_hms_milli(
-            small(11, 13)?,
-            small(14, 16)?,
-            small(17, 19)?,
-            number(20, 23)?,
+            two_digits_at(bytes, 11)?,
+            two_digits_at(bytes, 14)?,
+            two_digits_at(bytes, 17)?,
+            number_in(bytes, 20..23)?,
         );
         let nanoseconds = date
             .ok()?
@@ -152,6 +136,30 @@ impl Timestamp {
         text.truncate("YYYY-MM-DDTHH".len());
         text
     }
+}
+
+fn no_date_and_time(text: &str) -> InvalidInput {
+    let problem = format!(
+        "{} is not a date and time (RFC 3339), such as 2024-02-29T12:00:00.000Z",
+        quoted(text)
+    );
+    InvalidInput::new("created_at", problem)
+}
+
+/// The number that these digits are.
+fn number_in(text: &[u8], digits: Range<usize>) -> Option<u16> {
+    let mut number = 0;
+    for digit in text.get(digits)? {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        number = number * 10 + u16::from(digit - b'0');
+    }
+    Some(number)
+}
+
+fn two_digits_at(text: &[u8], at: usize) -> Option<u8> {
+    u8::try_from(number_in(text, at..at + 2)?).ok()
 }
 
 impl fmt::Display for Timestamp {
@@ -268,7 +276,8 @@ mod tests {
     proptest! {
         #[test]
         fn texts_sort_like_time(a in Timestamp::MIN.0..=Timestamp::MAX.0, b in Timestamp::MIN.0..=Timestamp::MAX.0) {
-            let (a, b) = (Timestamp(a), Timestamp(b));
+            let a = Timestamp(a);
+            let b = Timestamp(b);
             prop_assert_eq!(a.to_string().cmp(&b.to_string()), a.cmp(&b));
             prop_assert_eq!(Timestamp::parse(&a.to_string()).unwrap(), a);
             prop_assert_eq!(Timestamp::parse_text(&a.to_string()), Some(a));

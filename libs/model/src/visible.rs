@@ -37,9 +37,13 @@ pub fn has_visible_char(text: &str) -> bool {
 /// Whether a text begins and ends with something to be seen. An id that does not looks like another
 /// one.
 pub(crate) fn has_visible_ends(text: &str) -> bool {
-    // Variation selectors and tags end an emoji.
-    let shapes = |c| matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}');
-    text.starts_with(is_visible) && text.trim_end_matches(shapes).ends_with(is_visible)
+    let without_shapes = text.trim_end_matches(shapes_emoji);
+    text.starts_with(is_visible) && without_shapes.ends_with(is_visible)
+}
+
+/// Variation selectors and tags, which end an emoji.
+fn shapes_emoji(c: char) -> bool {
+    matches!(c, '\u{fe00}'..='\u{fe0f}' | '\u{e0020}'..='\u{e007f}' | '\u{e0100}'..='\u{e01ef}')
 }
 
 #[cfg(test)]

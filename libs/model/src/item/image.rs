@@ -80,33 +80,37 @@ impl<'item> Image<'item> {
 
     /// The keys of its duplicates; none when it is not published.
     pub fn duplicate_keys(&self) -> impl Iterator<Item = FilterKey> {
-        self.placement
-            .duplicate_keys()
-            .filter(move |_| self.status.is_published())
+        let placement = if self.status.is_published() {
+            Some(&self.placement)
+        } else {
+            None
+        };
+        placement.into_iter().flat_map(Placement::duplicate_keys)
     }
 
     /// The attributes in which an item differs from its expected duplicate, ascending; the key is
     /// not compared.
     pub fn differences(&self, found: &Item) -> Vec<String> {
-        let is_right = |name: &str| match name {
-            attribute::SK => true,
-            attribute::AUTO => found.get(name) == Some(&AttributeValue::Bool(true)),
-            name if PRIMARY_ONLY.contains(&name) => !found.contains_key(name),
-            _ => found.get(name) == self.item.get(name),
-        };
-        let names = self
-            .item
-            .keys()
-            .chain(found.keys())
-            .map(String::as_str)
-            .chain([attribute::AUTO]);
-        let mut wrong: Vec<String> = names
-            .filter(|name| !is_right(name))
-            .map(str::to_owned)
-            .collect();
+        let names = self.item.keys().chain(found.keys()).map(String::as_str);
+        let mut wrong = Vec::new();
+        for name in names.chain([attribute::AUTO]) {
+            if !self.is_right_in(found, name) {
+                wrong.push(name.to_owned());
+            }
+        }
         wrong.sort_unstable();
         wrong.dedup();
         wrong
+    }
+
+    /// Whether an attribute of a duplicate is as this item implies.
+    fn is_right_in(&self, duplicate: &Item, name: &str) -> bool {
+        match name {
+            attribute::SK => true,
+            attribute::AUTO => duplicate.get(name) == Some(&AttributeValue::Bool(true)),
+            name if PRIMARY_ONLY.contains(&name) => !duplicate.contains_key(name),
+            _ => duplicate.get(name) == self.item.get(name),
+        }
     }
 
     /// The duplicate of the item under another key. It leaves out the attributes that key a sparse

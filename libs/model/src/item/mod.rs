@@ -228,45 +228,52 @@ pub fn edited(item: Item, comment: &Comment, format: BlobFormat) -> Result<Item,
         .map_err(|error| Malformed::new("item", error.to_string()))?;
     let mut attributes = item.into_inner();
     // An edit may remove the site's data, and the new status may have another form.
-    let site_data = [attribute::ATTRIBUTES, attribute::AUTHOR_ID];
-    let replaced = site_data
+    for name in [attribute::ATTRIBUTES, attribute::AUTHOR_ID, attribute::CD]
         .into_iter()
-        .chain([attribute::CD])
         .chain(PRIMARIES_KEYS)
-        .chain(UNPUBLISHED_KEYS);
-    replaced.for_each(|name| drop(attributes.remove(name)));
+        .chain(UNPUBLISHED_KEYS)
+    {
+        attributes.remove(name);
+    }
     let blob = attributes
         .get(attribute::COMMENT_BLOB)
         .and_then(|blob| blob::with_unknown_keys_of(blob, &comment.text));
     attributes.extend(written.into_inner());
-    attributes.extend(blob.map(|blob| (attribute::COMMENT_BLOB.to_owned(), blob)));
+    if let Some(blob) = blob {
+        attributes.insert(attribute::COMMENT_BLOB.to_owned(), blob);
+    }
     Ok(Item::from(attributes))
 }
 
 fn malformed(item: &Item, name: &str, problem: &str) -> Malformed {
-    let key = |name| text(item, name).unwrap_or_default();
-    Malformed::of_item(key(attribute::PK), key(attribute::SK), name, problem)
+    let pk = text(item, attribute::PK).unwrap_or_default();
+    let sk = text(item, attribute::SK).unwrap_or_default();
+    Malformed::of_item(pk, sk, name, problem)
+}
+
+fn required_text<'item>(item: &'item Item, name: &str) -> Result<&'item str, Malformed> {
+    text(item, name).ok_or_else(|| malformed(item, name, "is missing or no text"))
+}
+
+fn optional_text<'item>(item: &'item Item, name: &str) -> Result<Option<&'item str>, Malformed> {
+    match item.get(name) {
+        None | Some(AttributeValue::Null(_)) => Ok(None),
+        Some(AttributeValue::S(text)) => Ok(Some(text)),
+        Some(_) => Err(malformed(item, name, "is no text")),
+    }
 }
 
 impl<'item> CommentItem<NoBlob, &'item str> {
     fn of(item: &'item Item) -> Result<Self, Malformed> {
-        let required =
-            |name| text(item, name).ok_or_else(|| malformed(item, name, "is missing or no text"));
-        let optional = |name| match item.get(name) {
-            None | Some(AttributeValue::Null(_)) => Ok(None),
-            Some(_) => text(item, name)
-                .map(Some)
-                .ok_or_else(|| malformed(item, name, "is no text")),
-        };
         let rating = match item.get(attribute::RATING) {
             Some(AttributeValue::N(number)) => number.parse().ok(),
             _ => None,
         };
         Ok(Self {
-            pk: required(attribute::PK)?,
-            sk: required(attribute::SK)?,
+            pk: required_text(item, attribute::PK)?,
+            sk: required_text(item, attribute::SK)?,
             cd: given(item, attribute::CD),
-            language: required(attribute::LANGUAGE)?,
+            language: required_text(item, attribute::LANGUAGE)?,
             rating: rating.ok_or_else(|| {
                 malformed(item, attribute::RATING, "is missing or no whole number")
             })?,
@@ -275,8 +282,8 @@ impl<'item> CommentItem<NoBlob, &'item str> {
             auto: item.contains_key(attribute::AUTO).then_some(true),
             shard: given(item, attribute::SHARD),
             pcd: given(item, attribute::PCD),
-            attributes: optional(attribute::ATTRIBUTES)?,
-            author_id: optional(attribute::AUTHOR_ID)?,
+            attributes: optional_text(item, attribute::ATTRIBUTES)?,
+            author_id: optional_text(item, attribute::AUTHOR_ID)?,
             unpublished: given(item, attribute::UNPUBLISHED),
             unpublished_cd: given(item, attribute::UNPUBLISHED_CD),
         })

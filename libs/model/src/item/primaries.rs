@@ -63,15 +63,16 @@ mod tests {
         timestamp::Timestamp,
     };
 
+    fn key(product: &str, id: &str) -> PrimariesKey {
+        let cd = Cd {
+            created_at: Timestamp::MAX,
+            id: CommentId::parse(id).unwrap(),
+        };
+        PrimariesKey::of(&ProductId::parse(product).unwrap(), &cd)
+    }
+
     #[test]
     fn a_key_names_product_and_creation_within_the_limit_of_an_index_key() {
-        let key = |product: &str, id: &str| {
-            let cd = Cd {
-                created_at: Timestamp::MAX,
-                id: CommentId::parse(id).unwrap(),
-            };
-            PrimariesKey::of(&ProductId::parse(product).unwrap(), &cd)
-        };
         let expected = PrimariesKey {
             shard: "28".to_owned(),
             pcd: format!("a%2Fb#{}#c1", Timestamp::MAX),
@@ -88,14 +89,9 @@ mod tests {
 
     #[test]
     fn products_use_every_shard() {
-        let cd = Cd {
-            created_at: Timestamp::MAX,
-            id: CommentId::parse("c").unwrap(),
-        };
-        let shard = |number: u32| {
-            PrimariesKey::of(&ProductId::parse(&number.to_string()).unwrap(), &cd).shard
-        };
-        let used: std::collections::BTreeSet<String> = (0..2_000).map(shard).collect();
+        let used: std::collections::BTreeSet<String> = (0..2_000)
+            .map(|number: u32| key(&number.to_string(), "c").shard)
+            .collect();
         assert!(
             used.into_iter()
                 .eq((0..PRIMARIES_SHARDS).map(primaries_shard))

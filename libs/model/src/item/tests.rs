@@ -24,10 +24,9 @@ pub(crate) fn comment(id: &str, product: &str, language: &str, rating: u64) -> C
 }
 
 pub(crate) fn placed(comment: &Comment) -> PlacedComment {
-    let (id, placement) = (comment.id.clone(), comment.placement());
     PlacedComment {
-        id,
-        placement,
+        id: comment.id.clone(),
+        placement: comment.placement(),
         created_at: comment.created_at,
         status: comment.status,
     }
@@ -141,17 +140,19 @@ fn an_item_with_attributes_of_both_forms_is_invalid() {
 
 #[test]
 fn an_edit_gives_an_item_the_form_of_its_status() {
-    let of = |status| Comment {
+    let comments = Status::ALL.map(|status| Comment {
         status,
         ..comment("c1", "p", "en", 4)
-    };
-    for (before, after) in [Status::ALL, Status::ALL]
-        .into_iter()
-        .multi_cartesian_product()
-        .map(|of| (of[0], of[1]))
-    {
-        let item = edited(primary_item(&of(before)), &of(after), BlobFormat::Map).unwrap();
-        assert_eq!(item, primary_item(&of(after)), "{before} to {after}");
+    });
+    for (before, after) in comments.iter().cartesian_product(&comments) {
+        let item = edited(primary_item(before), after, BlobFormat::Map).unwrap();
+        assert_eq!(
+            item,
+            primary_item(after),
+            "{} to {}",
+            before.status,
+            after.status
+        );
     }
 }
 
@@ -212,11 +213,17 @@ fn with(name: &str, value: Option<AttributeValue>) -> Item {
     Item::from(item)
 }
 
+fn number(number: &str) -> Option<AttributeValue> {
+    Some(AttributeValue::N(number.to_owned()))
+}
+
+fn text(text: &str) -> Option<AttributeValue> {
+    Some(text_value(text))
+}
+
 #[test]
 fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
     assert!(Image::of_primary(&with("other", Some(text_value("kept")))).is_ok());
-    let number = |number: &str| Some(AttributeValue::N(number.to_owned()));
-    let text = |text: &str| Some(text_value(text));
     for (name, value) in [
         ("pk", text("CHANGE#1")),
         ("sk", text("PRODUCT#p/en/~")),
@@ -246,12 +253,8 @@ fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
         let item = with(name, value.clone());
         let malformed = Image::read(&item).unwrap_err();
         assert_eq!(incomplete(&item), None, "{name} {value:?}");
-        let key = |name: &str| super::text(&item, name).unwrap().to_owned();
-        let named = format!(
-            "malformed item: pk {:?}, sk {:?}, attribute {name}: ",
-            key("pk"),
-            key("sk")
-        );
+        let [pk, sk] = ["pk", "sk"].map(|name| super::text(&item, name).unwrap());
+        let named = format!("malformed item: pk {pk:?}, sk {sk:?}, attribute {name}: ");
         let says = malformed.to_string();
         assert!(
             says.starts_with(&named) && !says.contains("confidence"),
@@ -267,16 +270,10 @@ fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
 
 #[test]
 fn only_a_revision_and_the_keys_of_the_sparse_index_can_be_supplied() {
-    let wrong = || {
-        [
-            None,
-            Some(text_value("none")),
-            Some(AttributeValue::N("1".to_owned())),
-        ]
-    };
+    let wrong = [None, text("none"), number("1")];
     for (name, value) in ["revision", "shard", "pcd"]
         .into_iter()
-        .flat_map(|name| wrong().map(|value| (name, value)))
+        .cartesian_product(wrong)
     {
         let item = with(name, value);
         let malformed = Image::read(&item).unwrap_err();
@@ -357,7 +354,10 @@ proptest! {
         let mut item = Item::from(item);
         for (body, title, stars, number, is_zstd) in edits {
             let text = CommentText::new(title, body, None).unwrap();
-            let site = number.map_or_else(SiteData::default, |number| site_data(&format!("{{\"n\":{number}}}"), "u"));
+            let site = match number {
+                Some(number) => site_data(&format!("{{\"n\":{number}}}"), "u"),
+                None => SiteData::default(),
+            };
             let after = Comment { text, site, ..comment("c1", "p", "ko", stars) };
             item = edited(item, &after, if is_zstd { BlobFormat::Zstd } else { BlobFormat::Map }).unwrap();
             prop_assert_eq!(comment_of(&item), Ok(after.clone()));

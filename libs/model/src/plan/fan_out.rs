@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_dynamo::Item;
 
 use crate::{
+    comment::Placement,
     filter::FilterKey,
     id::CommentId,
     item::Image,
@@ -24,6 +25,15 @@ pub enum DuplicateWrite {
     Delete { key: DuplicateKey },
 }
 
+impl DuplicateKey {
+    pub(crate) fn of(id: &CommentId, filter_key: &FilterKey) -> Self {
+        Self {
+            id: id.clone(),
+            filter_key: filter_key.clone(),
+        }
+    }
+}
+
 impl DuplicateWrite {
     pub fn key(&self) -> &DuplicateKey {
         match self {
@@ -36,29 +46,27 @@ impl DuplicateWrite {
 /// comment was deleted, and a delete for every other key that the batch's images imply. No key
 /// occurs twice.
 pub fn plan_fan_out(change: &CommentChange<'_>) -> Vec<DuplicateWrite> {
-    let key = |filter_key| DuplicateKey {
-        id: change.id.clone(),
-        filter_key,
-    };
     let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(Image::duplicate_keys).collect();
-    let mut seen: BTreeSet<FilterKey> = change
-        .seen
-        .iter()
-        .flat_map(|placement| placement.duplicate_keys())
-        .collect();
-    if change.last.is_none() && planted::has(Bug::DeletedStays) {
-        seen.clear();
-    }
-    let deletes = seen
-        .difference(&kept)
-        .map(|filter_key| DuplicateWrite::Delete {
-            key: key(filter_key.clone()),
-        });
-    let puts = change.last.iter().flat_map(|image| {
-        kept.iter().map(|filter_key| DuplicateWrite::Put {
-            key: key(filter_key.clone()),
+    let mut writes = Vec::new();
+    if let Some(image) = &change.last {
+        writes.extend(kept.iter().map(|filter_key| DuplicateWrite::Put {
+            key: DuplicateKey::of(&change.id, filter_key),
             item: image.duplicate(filter_key),
-        })
-    });
-    puts.chain(deletes).collect()
+        }));
+    }
+    for filter_key in implied_keys(change).difference(&kept) {
+        writes.push(DuplicateWrite::Delete {
+            key: DuplicateKey::of(&change.id, filter_key),
+        });
+    }
+    writes
+}
+
+/// The keys that any image of the batch implies, also when the comment was deleted or hidden.
+fn implied_keys(change: &CommentChange<'_>) -> BTreeSet<FilterKey> {
+    if change.last.is_none() && planted::has(Bug::DeletedStays) {
+        return BTreeSet::new();
+    }
+    let seen = change.seen.iter();
+    seen.flat_map(Placement::duplicate_keys).collect()
 }

@@ -1,5 +1,7 @@
 //! Turns the change of one comment into edits of the page index.
 
+use std::collections::BTreeSet;
+
 use itertools::Itertools;
 
 use crate::{
@@ -27,12 +29,16 @@ pub fn plan_index_edits(change: &CommentChange<'_>) -> Vec<IndexEdit> {
         .last
         .as_ref()
         .map(|image| (&image.placement, image.created_at));
-    let seen = if last.is_none() && planted::has(Bug::DeletedIsRanked) {
-        &[]
-    } else {
-        &*change.seen
-    };
-    index_edits(&change.id, last, seen)
+    index_edits(&change.id, last, placements_to_leave(change))
+}
+
+/// A comment leaves the sets of every placement that the batch has seen, unless it ends there. That
+/// holds for a deleted or hidden comment too.
+fn placements_to_leave<'change>(change: &'change CommentChange<'_>) -> &'change [Placement] {
+    if change.last.is_none() && planted::has(Bug::DeletedIsRanked) {
+        return &[];
+    }
+    &change.seen
 }
 
 /// The edits that put a comment into the sets of `last` and remove it from all other sets of
@@ -48,31 +54,27 @@ pub fn index_edits(
         .map(|placement| &placement.product)
         .sorted()
         .dedup();
-    let edits = products.map(|product| {
-        let last = last.filter(|(placement, _)| placement.product == *product);
-        let add: Vec<BaseSet> = last
-            .iter()
-            .flat_map(|(placement, _)| placement.base_sets())
-            .sorted()
-            .collect();
-        let left = seen
-            .iter()
-            .filter(|placement| placement.product == *product);
-        let left = left.filter(|placement| last.is_none_or(|(last, _)| last != *placement));
-        let remove = left
-            .flat_map(Placement::base_sets)
-            .filter(|set| !add.contains(set))
-            .sorted()
-            .dedup()
-            .collect();
-        let created_at = last.map(|(_, created_at)| created_at);
-        IndexEdit {
+    let mut edits = Vec::new();
+    for product in products {
+        let here = last.filter(|(placement, _)| placement.product == *product);
+        let add: BTreeSet<BaseSet> = match here {
+            Some((placement, _)) => placement.base_sets().into(),
+            None => BTreeSet::new(),
+        };
+        let mut remove = BTreeSet::new();
+        for placement in seen {
+            if placement.product == *product {
+                remove.extend(placement.base_sets());
+            }
+        }
+        remove.retain(|set| !add.contains(set));
+        edits.push(IndexEdit {
             product: product.clone(),
             id: id.clone(),
-            created_at,
-            add,
-            remove,
-        }
-    });
-    edits.collect()
+            created_at: here.map(|(_, created_at)| created_at),
+            add: add.into_iter().collect(),
+            remove: remove.into_iter().collect(),
+        });
+    }
+    edits
 }

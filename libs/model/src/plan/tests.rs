@@ -8,7 +8,7 @@ use itertools::Itertools;
 use proptest::prelude::*;
 use serde_dynamo::{AttributeValue, Item};
 
-use super::{DuplicateWrite, IndexEdit, plan_fan_out, plan_index_edits};
+use super::{DuplicateWrite, plan_fan_out, plan_index_edits};
 use crate::{
     comment::Comment,
     filter::BaseSet,
@@ -35,17 +35,11 @@ fn stored(comment: &Comment) -> Item {
 
 fn record(sequence_number: usize, old: Option<&Comment>, new: Option<&Comment>) -> EventRecord {
     let either = old.or(new).expect("a record has an image");
-    let keys = |item: Item| {
-        let keys: BTreeMap<_, _> = item
-            .into_inner()
-            .into_iter()
-            .filter(|(name, _)| name == "pk" || name == "sk")
-            .collect();
-        serde_json::to_value(keys).unwrap()
-    };
+    let mut keys = primary_item(either).into_inner();
+    keys.retain(|name, _| name == "pk" || name == "sk");
     let mut change = serde_json::json!({
         "ApproximateCreationDateTime": 1_709_208_000.0,
-        "Keys": keys(primary_item(either)),
+        "Keys": keys,
         "SequenceNumber": format!("{sequence_number:021}"),
         "SizeBytes": 512,
         "StreamViewType": "NEW_AND_OLD_IMAGES",
@@ -110,10 +104,10 @@ fn records(script: &str) -> Vec<EventRecord> {
 
 fn changes(records: &[EventRecord]) -> Vec<CommentChange<'_>> {
     let batch = decode_batch(records);
-    let is_invalid = |record: &EventRecord| {
-        !record.change.new_image.is_empty() && !record.change.new_image.contains_key("revision")
-    };
-    let invalid = records.iter().positions(is_invalid).collect_vec();
+    let images = records.iter().map(|record| &record.change.new_image);
+    let invalid = images
+        .positions(|image| !image.is_empty() && !image.contains_key("revision"))
+        .collect_vec();
     assert_eq!(
         batch
             .malformed
@@ -133,18 +127,21 @@ fn planned(script: &str) -> String {
             .into_iter()
             .partition(|write| matches!(write, DuplicateWrite::Put { .. }));
         let edits = plan_index_edits(&change);
-        let sets = |sets: fn(&IndexEdit) -> &[BaseSet]| {
-            edits
-                .iter()
-                .flat_map(sets)
-                .map(|set| set.to_string().replace("PRODUCT#p:", ""))
-                .join(" ")
-        };
-        let (id, puts, deletes) = (&change.id, puts.len(), deletes.len());
-        let (add, remove) = (sets(|edit| &edit.add), sets(|edit| &edit.remove));
-        format!("{id}: put {puts}, delete {deletes}; in [{add}], not in [{remove}]")
+        let add = set_names(edits.iter().flat_map(|edit| &edit.add));
+        let remove = set_names(edits.iter().flat_map(|edit| &edit.remove));
+        format!(
+            "{}: put {}, delete {}; in [{add}], not in [{remove}]",
+            change.id,
+            puts.len(),
+            deletes.len()
+        )
     });
     lines.collect_vec().join("\n")
+}
+
+fn set_names<'edit>(sets: impl Iterator<Item = &'edit BaseSet>) -> String {
+    sets.map(|set| set.to_string().replace("PRODUCT#p:", ""))
+        .join(" ")
 }
 
 #[test]

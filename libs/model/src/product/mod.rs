@@ -44,32 +44,16 @@ impl WebUrl {
     pub const MAX_LEN: usize = 2_000;
 
     pub fn parse(field: &'static str, text: &str) -> Result<Self, InvalidInput> {
-        let refuse = || {
-            let problem = format!(
-                "{} is not a URL of at most {} characters that begins with https:// or http://; other characters than \
-                 ASCII are percent-encoded, in a host by Punycode",
-                quoted(text),
-                Self::MAX_LEN
-            );
-            InvalidInput::new(field, problem)
-        };
-        let rest = text
-            .strip_prefix("https://")
-            .or_else(|| text.strip_prefix("http://"))
-            .ok_or_else(refuse)?;
-        let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-        let (host, port) = authority
-            .split_once(':')
-            .map_or((authority, None), |(host, port)| (host, Some(port)));
-        let is_right = text.len() <= Self::MAX_LEN
-            && host.split('.').all(is_label)
-            && port.is_none_or(is_port)
-            && is_percent_encoded(path);
-        if is_right {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(refuse())
+        if text.len() <= Self::MAX_LEN && is_web_url(text) {
+            return Ok(Self(text.to_owned()));
         }
+        let problem = format!(
+            "{} is not a URL of at most {} characters that begins with https:// or http://; other characters than \
+             ASCII are percent-encoded, in a host by Punycode",
+            quoted(text),
+            Self::MAX_LEN
+        );
+        Err(InvalidInput::new(field, problem))
     }
 
     pub fn as_str(&self) -> &str {
@@ -79,19 +63,33 @@ impl WebUrl {
     /// The scheme, host and port.
     pub fn origin(&self) -> &str {
         // Two slashes stand before the host. What ends it is the third of these.
-        let end = self
-            .0
-            .match_indices(['/', '?', '#'])
-            .nth(2)
-            .map_or(self.0.len(), |(at, _)| at);
-        self.0.split_at(end).0
+        match self.0.match_indices(['/', '?', '#']).nth(2) {
+            Some((end, _)) => self.0.split_at(end).0,
+            None => &self.0,
+        }
     }
 }
 
+fn is_web_url(text: &str) -> bool {
+    let Some(rest) = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"))
+    else {
+        return false;
+    };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    let (host, port) = match authority.split_once(':') {
+        Some((host, port)) => (host, Some(port)),
+        None => (authority, None),
+    };
+    host.split('.').all(is_label) && port.is_none_or(is_port) && is_percent_encoded(path)
+}
+
 fn is_label(label: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     !label.is_empty()
-        && label.bytes().all(allowed)
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
         && !label.starts_with('-')
         && !label.ends_with('-')
 }
@@ -105,15 +103,18 @@ fn is_port(port: &str) -> bool {
 
 /// Whether a path with query and fragment has only characters that a URL may have.
 fn is_percent_encoded(path: &str) -> bool {
-    let allowed =
-        |byte: u8| byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=".contains(&byte);
-    let mut pieces = path.split('%');
-    let first = pieces.next().unwrap_or_default();
-    first.bytes().all(allowed)
-        && pieces.all(|piece| {
-            let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-            piece.get(..2).is_some_and(is_hex) && piece.bytes().all(allowed)
-        })
+    let mut encoded = path.split('%');
+    let plain = encoded.next().unwrap_or_default();
+    let begin_with_hex = encoded.all(|piece| {
+        let digits = piece.get(..2);
+        digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            && piece.bytes().all(is_url_byte)
+    });
+    plain.bytes().all(is_url_byte) && begin_with_hex
+}
+
+fn is_url_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~:/?#[]@!$&'()*+,;=".contains(&byte)
 }
 
 /// A Global Trade Item Number: 8, 12, 13 or 14 digits. The last one is the check digit (GS1 General
@@ -125,12 +126,10 @@ pub struct Gtin(String);
 
 impl Gtin {
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        let refuse =
-            |problem: &str| InvalidInput::new("gtin", format!("{} {problem}", quoted(text)));
         if !matches!(text.len(), 8 | 12 | 13 | 14)
             || !text.bytes().all(|byte| byte.is_ascii_digit())
         {
-            return Err(refuse("is not a GTIN: 8, 12, 13 or 14 digits"));
+            return Err(no_gtin(text, "is not a GTIN: 8, 12, 13 or 14 digits"));
         }
         // From the right, the digits count once and three times in turn. The sum is a multiple of
         // ten.
@@ -142,13 +141,17 @@ impl Gtin {
         if sum.is_multiple_of(10) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(refuse("has a wrong check digit"))
+            Err(no_gtin(text, "has a wrong check digit"))
         }
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+fn no_gtin(text: &str, problem: &str) -> InvalidInput {
+    InvalidInput::new("gtin", format!("{} {problem}", quoted(text)))
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,14 +233,13 @@ impl TryFrom<ProductItem> for ProductRecord {
             pk,
             sk,
             revision,
-            details,
+            mut details,
         } = item;
         let product = ProductId::from_escaped(&sk)
             .ok()
             .filter(|product| record_key(product).0 == pk);
         let product = product
             .ok_or_else(|| Malformed::of_item(&pk, &sk, "sk", "is not a product of this shard"))?;
-        let mut details = details;
         if !has_visible_char(&details.name) {
             // Another tool wrote it. A heading must show something.
             details.name = product.to_string();

@@ -206,14 +206,21 @@ fn only_web_addresses_are_urls() {
             "{wrong}"
         );
     }
-    let long = |len: usize| format!("https://a/{}", "x".repeat(len - 10));
-    assert!(WebUrl::parse("url", &long(WebUrl::MAX_LEN)).is_ok());
-    assert!(WebUrl::parse("url", &long(WebUrl::MAX_LEN + 1)).is_err());
+    assert!(WebUrl::parse("url", &url_of(WebUrl::MAX_LEN)).is_ok());
+    assert!(WebUrl::parse("url", &url_of(WebUrl::MAX_LEN + 1)).is_err());
+}
+
+fn url_of(len: usize) -> String {
+    format!("https://a/{}", "x".repeat(len - 10))
+}
+
+/// A text with one character more than the limit.
+fn too_long(max_chars: usize) -> String {
+    "x".repeat(max_chars + 1)
 }
 
 #[test]
 fn each_broken_field_is_named() {
-    let too_long = |chars: usize| "x".repeat(chars + 1);
     for name in [
         String::new(),
         " \u{200b}".to_owned(),

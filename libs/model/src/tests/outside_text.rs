@@ -195,16 +195,15 @@ proptest! {
         id in ID, cd in OWN_INSTANT, product in ESCAPED_PRODUCT, language in LANGUAGE, rating in NUMBER, revision in ULID,
         shard in "[0-9]{2}",
     ) {
-        let text = |text: String| AttributeValue::S(text);
         let mut attributes = std::collections::HashMap::from([
-            (attribute::PK.to_owned(), text(format!("COMMENT#{id}"))),
-            (attribute::SK.to_owned(), text(format!("PRODUCT#{product}/~/~"))),
-            (attribute::CD.to_owned(), text(format!("{cd}#{id}"))),
-            (attribute::SHARD.to_owned(), text(shard)),
-            (attribute::PCD.to_owned(), text(format!("{product}#{cd}#{id}"))),
-            (attribute::LANGUAGE.to_owned(), text(language)),
+            (attribute::PK.to_owned(), AttributeValue::S(format!("COMMENT#{id}"))),
+            (attribute::SK.to_owned(), AttributeValue::S(format!("PRODUCT#{product}/~/~"))),
+            (attribute::CD.to_owned(), AttributeValue::S(format!("{cd}#{id}"))),
+            (attribute::SHARD.to_owned(), AttributeValue::S(shard)),
+            (attribute::PCD.to_owned(), AttributeValue::S(format!("{product}#{cd}#{id}"))),
+            (attribute::LANGUAGE.to_owned(), AttributeValue::S(language)),
             (attribute::RATING.to_owned(), AttributeValue::N(rating)),
-            (attribute::REVISION.to_owned(), text(revision)),
+            (attribute::REVISION.to_owned(), AttributeValue::S(revision)),
         ]);
         let item = Item::from(attributes.clone());
         if let Ok(image) = Image::of_primary(&item) {

@@ -112,15 +112,12 @@ impl<'items> Collection<'items> {
     }
 
     pub fn primary_item_in(&self, product: &ProductId) -> Option<&'items Item> {
-        let valid = self
-            .primary
-            .as_ref()
-            .map(|image| (&image.placement.product, image.item));
-        let found = valid.or(self
-            .invalid
-            .as_ref()
-            .map(|invalid| (&invalid.product, invalid.item)));
-        found.filter(|(of, _)| *of == product).map(|(_, item)| item)
+        let (of, item) = match (&self.primary, &self.invalid) {
+            (Some(image), _) => (&image.placement.product, image.item),
+            (None, Some(invalid)) => (&invalid.product, invalid.item),
+            (None, None) => return None,
+        };
+        (of == product).then_some(item)
     }
 
     pub fn places(&self, given: &Places) -> Places {
@@ -150,9 +147,11 @@ impl<'items> Collection<'items> {
             return None;
         }
         keys.sort_unstable();
-        let is_right = |(item, key): (&Item, &String)| {
-            text(item, attribute::SK) == Some(key) && image.differences(item).is_empty()
-        };
-        duplicates.iter().zip(&keys).all(is_right).then_some(image)
+        for (item, key) in duplicates.iter().zip(&keys) {
+            if text(item, attribute::SK) != Some(key) || !image.differences(item).is_empty() {
+                return None;
+            }
+        }
+        Some(image)
     }
 }

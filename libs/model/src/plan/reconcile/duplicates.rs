@@ -40,10 +40,6 @@ pub struct DuplicatePlan {
 impl Collection<'_> {
     pub fn plan_duplicates(&self) -> DuplicatePlan {
         let mut plan = DuplicatePlan::default();
-        let key = |filter_key: &FilterKey| DuplicateKey {
-            id: self.id.clone(),
-            filter_key: filter_key.clone(),
-        };
         let expected: BTreeSet<FilterKey> = self
             .primary
             .iter()
@@ -51,33 +47,29 @@ impl Collection<'_> {
             .collect();
         if let Some(image) = &self.primary {
             for filter_key in &expected {
-                let drift = match self
-                    .duplicates
-                    .get(filter_key)
-                    .map(|found| image.differences(found))
-                {
+                let found = self.duplicates.get(filter_key);
+                let drift = match found.map(|found| image.differences(found)) {
                     Some(differences) if differences.is_empty() => continue,
                     Some(differences) => Drift::StaleDuplicate(filter_key.clone(), differences),
                     None => Drift::MissingDuplicate(filter_key.clone()),
                 };
                 plan.drift.push(drift);
                 plan.writes.push(DuplicateWrite::Put {
-                    key: key(filter_key),
+                    key: DuplicateKey::of(&self.id, filter_key),
                     item: image.duplicate(filter_key),
                 });
             }
         }
-        for filter_key in self
-            .duplicates
-            .keys()
-            .filter(|found| !expected.contains(found))
-        {
+        for filter_key in self.duplicates.keys() {
+            if expected.contains(filter_key) {
+                continue;
+            }
             plan.drift.push(match self.published() {
                 Some(_) => Drift::ExtraDuplicate(filter_key.clone()),
                 None => Drift::OrphanDuplicate(filter_key.clone()),
             });
             plan.writes.push(DuplicateWrite::Delete {
-                key: key(filter_key),
+                key: DuplicateKey::of(&self.id, filter_key),
             });
         }
         plan.guards = self.guards(&plan.writes);
@@ -87,19 +79,18 @@ impl Collection<'_> {
     /// The conditions: the primary item is unchanged, and in every other product whose duplicates
     /// are deleted it is absent.
     fn guards(&self, writes: &[DuplicateWrite]) -> Vec<Guard> {
-        let mut guards: BTreeMap<&ProductId, Expected> = writes
-            .iter()
-            .map(|write| (&write.key().filter_key.product, Expected::Absent))
-            .collect();
-        if !writes.is_empty() {
-            let valid = self.primary.iter();
-            guards.extend(
-                valid.map(|image| (&image.placement.product, Expected::Revision(image.revision))),
-            );
-            let invalid = self.invalid.iter();
-            guards.extend(
-                invalid.map(|invalid| (&invalid.product, Expected::Invalid(invalid.item.clone()))),
-            );
+        if writes.is_empty() {
+            return Vec::new();
+        }
+        let mut guards: BTreeMap<&ProductId, Expected> = BTreeMap::new();
+        for write in writes {
+            guards.insert(&write.key().filter_key.product, Expected::Absent);
+        }
+        if let Some(image) = &self.primary {
+            guards.insert(&image.placement.product, Expected::Revision(image.revision));
+        }
+        if let Some(invalid) = &self.invalid {
+            guards.insert(&invalid.product, Expected::Invalid(invalid.item.clone()));
         }
         guards
             .into_iter()

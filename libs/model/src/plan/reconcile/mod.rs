@@ -123,7 +123,10 @@ pub enum Drift {
 }
 
 fn after_space(language: Option<&Language>) -> String {
-    language.map_or_else(String::new, |language| format!(" {language}"))
+    match language {
+        Some(language) => format!(" {language}"),
+        None => String::new(),
+    }
 }
 
 impl DriftKind {

@@ -122,16 +122,14 @@ impl Placement {
 
 impl Ranks {
     pub fn base_sets(places: &Places, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
-        let sets = places.iter().flat_map(|(product, expected)| {
-            let named = names
-                .get(product)
-                .into_iter()
-                .flat_map(|names| &names.languages);
-            super::base_sets_in(
-                product,
-                expected.iter().chain(named).collect::<BTreeSet<_>>(),
-            )
-        });
-        sets.collect()
+        let mut sets = Vec::new();
+        for (product, expected) in places.iter() {
+            let mut languages: BTreeSet<&Language> = expected.iter().collect();
+            if let Some(names) = names.get(product) {
+                languages.extend(&names.languages);
+            }
+            sets.extend(super::base_sets_in(product, languages));
+        }
+        sets
     }
 }

@@ -70,20 +70,16 @@ impl State {
         let last = collection.last();
         let mut ranks = self.ranks.clone();
         for (product, names) in &mut ranks.names {
-            let languages = names
-                .languages
-                .iter()
-                .cloned()
-                .map(Some)
-                .chain(names.is_named.then_some(None));
-            names.without_members = languages
-                .filter(|language| self.has_no_members(product, language))
-                .collect();
+            let mut named: BTreeSet<Option<Language>> =
+                names.languages.iter().cloned().map(Some).collect();
+            if names.is_named {
+                named.insert(None);
+            }
+            named.retain(|language| self.has_no_members(product, language));
+            names.without_members = named;
         }
-        let (duplicates, ranks) = (
-            collection.plan_duplicates(),
-            plan_ranks(&collection.id, last, &ranks),
-        );
+        let duplicates = collection.plan_duplicates();
+        let ranks = plan_ranks(&collection.id, last, &ranks);
         let is_whole = Collection::whole(&items).is_some();
         assert_eq!(
             is_whole,
@@ -166,23 +162,21 @@ fn a_comment_in_order_needs_nothing() {
 #[test]
 fn duplicates_are_compared_attribute_by_attribute() {
     let mut state = State::of(&comment("c1", "p", "en", 4));
-    let mut with = |key: &str, name: &str, value: Option<AttributeValue>| {
-        set_attribute(
-            state.items.get_mut(&format!("PRODUCT#p/{key}")).unwrap(),
-            name,
-            value,
-        );
-    };
-    with("en/4", "rating", Some(AttributeValue::N("5".to_owned())));
-    with("en/4", "language", None);
-    with("en/~", "auto", None);
-    with("~/4", "unknown", Some(AttributeValue::Bool(true)));
-    with("~/1.4", "revision", Some(AttributeValue::S("x".to_owned())));
-    with(
-        "~/1.4",
-        "comment_blob",
-        Some(AttributeValue::M(Default::default())),
-    );
+    for (key, name, value) in [
+        ("en/4", "rating", Some(AttributeValue::N("5".to_owned()))),
+        ("en/4", "language", None),
+        ("en/~", "auto", None),
+        ("~/4", "unknown", Some(AttributeValue::Bool(true))),
+        ("~/1.4", "revision", Some(AttributeValue::S("x".to_owned()))),
+        (
+            "~/1.4",
+            "comment_blob",
+            Some(AttributeValue::M(Default::default())),
+        ),
+    ] {
+        let item = state.items.get_mut(&format!("PRODUCT#p/{key}")).unwrap();
+        set_attribute(item, name, value);
+    }
     state.items.remove("PRODUCT#p/en/1.2.3.4");
     check(
         &state,
@@ -413,24 +407,24 @@ fn places(text: &str) -> Places {
 }
 
 fn places_text(places: &Places) -> String {
-    let languages =
-        |languages: &BTreeSet<Language>| languages.iter().map(Language::as_str).join(",");
-    places
-        .iter()
-        .map(|(product, of)| format!("{}:{}", product.as_str(), languages(of)))
-        .join(" ")
+    let parts = places.iter().map(|(product, languages)| {
+        let languages = languages.iter().map(Language::as_str).join(",");
+        format!("{}:{languages}", product.as_str())
+    });
+    parts.collect_vec().join(" ")
 }
 
 #[test]
 fn places_of_a_comment_add_up() {
-    let with = |given: &str, more: &str| {
+    for (given, more, sum) in [
+        ("", "p:en p:ko q:", "p:en,ko q:"),
+        ("p:en", "p:ko q:en", "p:en,ko q:en"),
+        ("p:en q:", "", "p:en q:"),
+    ] {
         let mut all = places(given);
         all.join(&places(more));
-        places_text(&all)
-    };
-    assert_eq!(with("", "p:en p:ko q:"), "p:en,ko q:");
-    assert_eq!(with("p:en", "p:ko q:en"), "p:en,ko q:en");
-    assert_eq!(with("p:en q:", ""), "p:en q:");
+        assert_eq!(places_text(&all), sum);
+    }
 }
 
 /// A comment whose primary item is valid, unpublished, invalid, and absent.
@@ -492,28 +486,25 @@ fn scores_are_right_only_if_both_are_there_and_are_the_creation_time() {
         (later, right, false),
         (right, later, false),
     ] {
-        let score_in = |set: &BaseSet| if *set == of_any { any } else { own };
-        assert_eq!(
-            comment.placement().has_scores(score_in, comment.created_at),
-            expected,
-            "{any:?} {own:?}"
+        let has_scores = comment.placement().has_scores(
+            |set| if *set == of_any { any } else { own },
+            comment.created_at,
         );
+        assert_eq!(has_scores, expected, "{any:?} {own:?}");
     }
 }
 
 #[test]
 fn entries_are_looked_for_in_the_languages_given_and_in_those_that_are_named() {
-    let named = |languages: &[&str]| Names {
-        languages: languages
-            .iter()
-            .map(|tag| Language::parse(tag).unwrap())
-            .collect(),
-        ..Names::default()
-    };
-    let names = [("p", named(&["ko", "en"])), ("not_asked", named(&["en"]))];
-    let names = names
-        .map(|(product, names)| (ProductId::parse(product).unwrap(), names))
-        .into();
+    let names = [("p", "ko en"), ("not_asked", "en")].map(|(product, languages)| {
+        let languages = languages.split(' ');
+        let names = Names {
+            languages: languages.map(|tag| Language::parse(tag).unwrap()).collect(),
+            ..Names::default()
+        };
+        (ProductId::parse(product).unwrap(), names)
+    });
+    let names = names.into();
     let sets = Ranks::base_sets(&places("p:en q:de"), &names);
     let of_rating = sets
         .iter()
@@ -559,35 +550,41 @@ fn damages() -> impl Strategy<Value = Damage> {
     ]
 }
 
+fn draw<T: Clone>(all: &[T], at: &prop::sample::Index) -> Option<T> {
+    if all.is_empty() {
+        None
+    } else {
+        Some(at.get(all).clone())
+    }
+}
+
+fn draw_duplicate(state: &State, at: &prop::sample::Index) -> Option<String> {
+    let mut keys: Vec<String> = state.items.keys().cloned().collect();
+    keys.retain(|key| !key.ends_with("/~/~"));
+    draw(&keys, at)
+}
+
+fn draw_rank(state: &State, at: &prop::sample::Index) -> Option<BaseSet> {
+    let sets: Vec<BaseSet> = state.ranks.scores.keys().cloned().collect();
+    draw(&sets, at)
+}
+
 fn inflict(state: &mut State, damage: &Damage) {
-    let duplicate = |state: &State, at: &prop::sample::Index| {
-        let keys: Vec<String> = state
-            .items
-            .keys()
-            .filter(|key| !key.ends_with("/~/~"))
-            .cloned()
-            .collect();
-        (!keys.is_empty()).then(|| keys[at.index(keys.len())].clone())
-    };
-    let rank = |state: &State, at: &prop::sample::Index| {
-        let sets: Vec<BaseSet> = state.ranks.scores.keys().cloned().collect();
-        (!sets.is_empty()).then(|| sets[at.index(sets.len())].clone())
-    };
     match damage {
         Damage::DropItem(at) => {
-            duplicate(state, at).and_then(|key| state.items.remove(&key));
+            draw_duplicate(state, at).and_then(|key| state.items.remove(&key));
         }
         Damage::AlterItem(at, name) => {
-            if let Some(key) = duplicate(state, at) {
+            if let Some(key) = draw_duplicate(state, at) {
                 let value = AttributeValue::S("altered".to_owned());
                 set_attribute(state.items.get_mut(&key).unwrap(), name, Some(value));
             }
         }
         Damage::DropRank(at) => {
-            rank(state, at).and_then(|set| state.ranks.scores.remove(&set));
+            draw_rank(state, at).and_then(|set| state.ranks.scores.remove(&set));
         }
         Damage::MoveRank(at) => {
-            if let Some(set) = rank(state, at) {
+            if let Some(set) = draw_rank(state, at) {
                 state.ranks.scores.insert(set, 7.0);
             }
         }
@@ -624,11 +621,11 @@ proptest! {
         damages.iter().for_each(|damage| inflict(&mut state, damage));
         let (duplicates, ranks) = state.plan().unwrap();
         prop_assert_eq!(duplicates.drift.len(), duplicates.writes.len());
-        let keys = duplicates.writes.iter().map(DuplicateWrite::key);
-        prop_assert!(keys.clone().all_unique());
-        // All writes have a guard of their product.
-        let guarded = |write: &DuplicateWrite| duplicates.guards.iter().any(|guard| guard.product == write.key().filter_key.product);
-        prop_assert!(duplicates.writes.iter().all(guarded));
+        prop_assert!(duplicates.writes.iter().map(DuplicateWrite::key).all_unique());
+        for write in &duplicates.writes {
+            let product = &write.key().filter_key.product;
+            prop_assert!(duplicates.guards.iter().any(|guard| guard.product == *product), "no guard of its product");
+        }
         prop_assert_eq!(duplicates.guards.is_empty(), duplicates.writes.is_empty());
         state.apply(duplicates.writes, &ranks.edits);
         let (duplicates, ranks) = state.plan().unwrap();
