@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{BaseSet, Filter, Language, ProductId, plan::IndexEdit};
+use model::{BaseSet, Filter, Language, ProductId, Timestamp, plan::IndexEdit};
 use page_index::{Edits, IndexPartition};
 use process::StoreError;
 use redis::Cmd;
@@ -128,11 +128,11 @@ impl RedisIndex {
             &self.keys_of_edit(product, add, remove, &left),
         )
         .arg(id.as_str())
-        .arg(created_at.map_or(0, |created_at| created_at.epoch_ms()))
+        .arg(score_or_zero(*created_at))
         .arg(add.len())
         .arg(remove.len())
         .arg(product.escaped())
-        .arg(language.map_or("", Language::as_str))
+        .arg(language.map(Language::as_str).unwrap_or_default())
         .arg(left.into_iter().map(name).collect::<Vec<_>>())
     }
 
@@ -167,9 +167,7 @@ fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> impl Iterator<Item =
     let mut sets: Vec<(&BaseSet, Cmd)> = Vec::with_capacity(COMMANDS_OF_AN_EDIT);
     let mut languages: Option<Cmd> = None;
     for edit in edits {
-        let score = edit
-            .created_at
-            .map_or(0, |created_at| created_at.epoch_ms());
+        let score = score_or_zero(edit.created_at);
         for set in &edit.add {
             if let Some((_, command)) = sets.iter_mut().find(|(present, _)| *present == set) {
                 command.arg(score).arg(edit.id.as_str());
@@ -197,5 +195,16 @@ fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> impl Iterator<Item =
 
 /// What the script of edits calls the product (`None`), or one of its languages.
 fn name(language: Option<&Language>) -> &str {
-    language.map_or(model::ANY, Language::as_str)
+    match language {
+        Some(language) => language.as_str(),
+        None => model::ANY,
+    }
+}
+
+/// The score of a comment; 0 for one that no set must contain.
+fn score_or_zero(created_at: Option<Timestamp>) -> i64 {
+    match created_at {
+        Some(created_at) => created_at.epoch_ms(),
+        None => 0,
+    }
 }

@@ -65,10 +65,10 @@ impl Keys {
     }
 
     pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
-        let language = set
-            .language
-            .as_ref()
-            .map_or(model::ANY, |language| language.as_str());
+        let language = match &set.language {
+            Some(language) => language.as_str(),
+            None => model::ANY,
+        };
         [stem, language, "/", set.rating.as_str()].concat()
     }
 

@@ -70,7 +70,7 @@ impl Markers for RedisIndex {
         advance: &Advance,
         to: Option<Timestamp>,
     ) -> Result<Vec<bool>, StoreError> {
-        let to = to.map_or(String::new(), |to| to.epoch_ms().to_string());
+        let to = to.map(|to| to.epoch_ms().to_string()).unwrap_or_default();
         let calls = advance.from.iter().map(|(partition, watermark)| {
             let keys = [
                 self.keys.marker(*partition),
@@ -118,9 +118,10 @@ impl Markers for RedisIndex {
 /// settings equal to their master's.
 fn identify(info: &str) -> Result<String, StoreError> {
     let field = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name));
-    let whose = field("tcp_port:").map_or(String::new(), |port| {
-        format!(" (of the server at port {port})")
-    });
+    let whose = match field("tcp_port:") {
+        Some(port) => format!(" (of the server at port {port})"),
+        None => String::new(),
+    };
     let refuse = |problem: String| StoreError::refused(Store::PageIndex, problem + &whose);
     let version = field("redis_version:").unwrap_or("unknown");
     let major = version

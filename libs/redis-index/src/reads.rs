@@ -287,7 +287,10 @@ fn set_keys(stem: &str, product: &ProductId, filter: &Filter) -> Vec<String> {
 
 /// The score of an instant; empty without one.
 fn score_text(instant: Option<Timestamp>) -> String {
-    instant.map_or(String::new(), |instant| instant.epoch_ms().to_string())
+    match instant {
+        Some(instant) => instant.epoch_ms().to_string(),
+        None => String::new(),
+    }
 }
 
 fn cd_of(member: &str, score: f64) -> Result<Cd, StoreError> {

@@ -62,7 +62,10 @@ impl RedisIndex {
             }
         }
         self.ask_all::<()>(anyway).await?;
-        let token = rebuild.map_or("", |rebuild| &rebuild.token);
+        let token = match rebuild {
+            Some(rebuild) => rebuild.token.as_str(),
+            None => "",
+        };
         let calls = by_partition
             .into_values()
             .map(|keys| Routed::call(&self.scripts.empty, &keys).arg(token));

@@ -154,10 +154,10 @@ impl Connection {
         let worst = failed
             .min_by_key(|error| store_error((*error).clone()).remedy())
             .cloned();
-        worst.map_or_else(
-            || answers.into_iter().map(|(_, answer)| answer).collect(),
-            Err,
-        )
+        match worst {
+            Some(error) => Err(error),
+            None => answers.into_iter().map(|(_, answer)| answer).collect(),
+        }
     }
 
     /// Sends the commands of one server in one round trip. Each that was refused or has no answer

@@ -46,7 +46,10 @@ impl<'scripts> Routed<'scripts> {
         for key in keys {
             command.arg(key.as_ref());
         }
-        let slot = keys.first().map_or(0, |key| slot_of(key.as_ref()));
+        let slot = match keys.first() {
+            Some(key) => slot_of(key.as_ref()),
+            None => 0,
+        };
         Self {
             commands: vec![command],
             slot,
