@@ -107,7 +107,8 @@ impl Table {
             names,
             mut values,
         } = Condition::as_read(item, DECIDING);
-        let (mut set, mut removed) = (Vec::new(), Vec::new());
+        let mut set = Vec::new();
+        let mut removed = Vec::new();
         for (name, value) in changed {
             match value {
                 Some(value) => {

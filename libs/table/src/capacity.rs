@@ -47,24 +47,17 @@ struct LimiterState {
 impl Meter {
     /// A meter with limits in units per second; `None` means unlimited.
     pub fn new(read_limit: Option<u32>, write_limit: Option<u32>) -> Self {
-        let limiter = |limit: Option<u32>| {
-            let limit = limit.map(|units| f64::from(units.max(1)));
-            RateLimiter {
-                counts: true,
-                limit,
-                ..RateLimiter::default()
-            }
-        };
         Self {
-            read: limiter(read_limit),
-            write: limiter(write_limit),
+            read: RateLimiter::new(read_limit),
+            write: RateLimiter::new(write_limit),
         }
     }
 
     /// Sets a stop. After it, the meter delays no call: work under way ends without a limit.
     #[must_use]
     pub fn until(mut self, stop: &Stop) -> Self {
-        (self.read.stop, self.write.stop) = (stop.clone(), stop.clone());
+        self.read.stop = stop.clone();
+        self.write.stop = stop.clone();
         self
     }
 
@@ -82,6 +75,14 @@ impl Meter {
 }
 
 impl RateLimiter {
+    fn new(limit: Option<u32>) -> Self {
+        Self {
+            counts: true,
+            limit: limit.map(|units| f64::from(units.max(1))),
+            ..Self::default()
+        }
+    }
+
     /// Waits until the consumed units are paid for, or until the stop.
     pub(crate) async fn admit(&self) {
         if self.limit.is_none() {
@@ -115,8 +116,8 @@ impl RateLimiter {
         state.consumed += units;
         let Some(limit) = self.limit else { return };
         let saved = now.checked_sub(BURST).unwrap_or(now);
-        let from = state.paid_at.map_or(saved, |paid_at| paid_at.max(saved));
-        state.paid_at = Some(from + Duration::from_secs_f64(units / limit));
+        let paid_at = state.paid_at.unwrap_or(saved).max(saved);
+        state.paid_at = Some(paid_at + Duration::from_secs_f64(units / limit));
     }
 }
 
@@ -130,12 +131,8 @@ mod tests {
         let began = Instant::now();
         let mut now = began;
         for _ in 0..5 {
-            now = meter
-                .read
-                .state
-                .lock()
-                .paid_at
-                .map_or(now, |paid_at| paid_at.max(now));
+            let paid_at = meter.read.state.lock().paid_at;
+            now = paid_at.unwrap_or(now).max(now);
             meter.read.charge_at(20.0, now);
             meter.write.charge_at(1_000.0, now);
         }

@@ -49,10 +49,11 @@ impl Table {
                 self.put_new(&CommentItem::primary(&comment, self.config.comment_blob))?,
                 self.put_journal(&comment.id, revision, None, Some(comment.placement()))?,
             ];
-            if let Some(idempotency) = &idempotency
-                && !planted::has(Bug::KeyForgotten)
-            {
+            if let Some(idempotency) = &idempotency {
                 actions.push(self.put_idempotency(idempotency, &comment)?);
+            }
+            if planted::has(Bug::KeyForgotten) {
+                actions.truncate(IDEMPOTENCY);
             }
             match self.transact(actions, revision, &mut backoff).await? {
                 Transacted::Done => return Ok(Created::New(comment)),

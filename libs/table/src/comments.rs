@@ -33,11 +33,10 @@ const UNPROCESSED_KEYS_WITHIN: Duration = Duration::from_secs(8);
 impl Table {
     /// The comment of this id, published or not, strongly consistent.
     pub async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
-        Ok(self
-            .primary_item(id)
-            .await?
-            .map(|item| comment_of_primary(&item))
-            .transpose()?)
+        match self.primary_item(id).await? {
+            Some(item) => Ok(Some(comment_of_primary(&item)?)),
+            None => Ok(None),
+        }
     }
 
     /// The primary item of this id as it is in the table, strongly consistent and unparsed: the
@@ -78,9 +77,11 @@ impl Table {
         &self,
         id: &CommentId,
     ) -> Result<(Vec<Item>, Instant), StoreError> {
-        let too_many = || format!("comment {id} has more items than a comment can have");
         let read = self.items(comment_pk(id), COLLECTION_CALLS_MAX).await?;
-        let (items, read_at) = read.ok_or_else(|| Malformed::new("item collection", too_many()))?;
+        let Some((items, read_at)) = read else {
+            let problem = format!("comment {id} has more items than a comment can have");
+            return Err(Malformed::new("item collection", problem).into());
+        };
         Ok((items.into_iter().map(Item::from).collect(), read_at))
     }
 
@@ -97,17 +98,15 @@ impl Table {
         let items = self
             .items_with(&keys, &wanted, Instant::now() + UNPROCESSED_KEYS_WITHIN)
             .await?;
-        let by_key = items
-            .into_iter()
-            .filter_map(|item| Some((text(&item, attribute::PK)?.to_owned(), item)));
-        let mut by_key: HashMap<String, Item> = by_key.collect();
-        Ok(ids
-            .iter()
-            .map(|id| {
-                by_key
-                    .remove(&comment_pk(id))
-                    .map(|item| comment_of_primary(&item))
-            })
+        let mut by_pk: HashMap<String, Item> = HashMap::new();
+        for item in items {
+            if let Some(pk) = text(&item, attribute::PK).map(str::to_owned) {
+                by_pk.insert(pk, item);
+            }
+        }
+        let found = ids.iter().map(|id| by_pk.remove(&comment_pk(id)));
+        Ok(found
+            .map(|item| item.map(|item| comment_of_primary(&item)))
             .collect())
     }
 
@@ -120,10 +119,7 @@ impl Table {
         deadline: Instant,
     ) -> Result<Vec<Item>, StoreError> {
         let placeholders = DECIDING.map(|name| format!("#{name}"));
-        let projection = ["pk", "sk"]
-            .into_iter()
-            .chain(placeholders.iter().map(String::as_str));
-        let projection = projection.collect::<Vec<_>>().join(", ");
+        let projection = format!("pk, sk, {}", placeholders.join(", "));
         let names = placeholders
             .into_iter()
             .zip(DECIDING.map(str::to_owned))
@@ -170,14 +166,11 @@ impl Table {
                     .remove(self.name())
                     .unwrap_or_default();
                 items.extend(found.into_iter().map(Item::from));
-                let left = answer
+                let unprocessed = answer
                     .unprocessed_keys
                     .unwrap_or_default()
                     .remove(self.name());
-                keys = left
-                    .filter(|_| !planted::has(Bug::UnreadIsAbsent))
-                    .map(|left| left.keys)
-                    .unwrap_or_default();
+                keys = keys_to_read_again(unprocessed);
                 if !keys.is_empty() && !backoff.wait().await {
                     return Err(StoreError::unavailable(
                         Store::Table,
@@ -187,5 +180,16 @@ impl Table {
             }
         }
         Ok(items)
+    }
+}
+
+/// A key that DynamoDB did not process is read again. It says nothing about its item.
+fn keys_to_read_again(unprocessed: Option<KeysAndAttributes>) -> Vec<SdkItem> {
+    if planted::has(Bug::UnreadIsAbsent) {
+        return Vec::new();
+    }
+    match unprocessed {
+        Some(unprocessed) => unprocessed.keys,
+        None => Vec::new(),
     }
 }

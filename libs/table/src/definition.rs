@@ -34,65 +34,76 @@ pub const AUTHORS: &str = "authors";
 pub const MODERATION: &str = "moderation";
 
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
-    let text = |name: &str| {
-        AttributeDefinition::builder()
+    let of_table_and_gsi = [attribute::PK, attribute::SK, attribute::CD];
+    let of_sparse_indexes = PRIMARIES_KEYS
+        .into_iter()
+        .chain([attribute::AUTHOR_ID])
+        .chain(UNPUBLISHED_KEYS);
+    let mut definitions = Vec::new();
+    for name in of_table_and_gsi.into_iter().chain(of_sparse_indexes) {
+        let definition = AttributeDefinition::builder()
             .attribute_name(name)
             .attribute_type(ScalarAttributeType::S)
-            .build()
-    };
-    let of_table_and_gsi = [attribute::PK, attribute::SK, attribute::CD];
-    of_table_and_gsi
-        .into_iter()
-        .chain(PRIMARIES_KEYS)
-        .chain([attribute::AUTHOR_ID])
-        .chain(UNPUBLISHED_KEYS)
-        .map(text)
-        .collect()
+            .build()?;
+        definitions.push(definition);
+    }
+    Ok(definitions)
 }
 
 pub fn key_schema(hash: &str, range: &str) -> Result<Vec<KeySchemaElement>, BuildError> {
-    let key = |name: &str, kind: KeyType| {
-        KeySchemaElement::builder()
-            .attribute_name(name)
-            .key_type(kind)
-            .build()
-    };
-    Ok(vec![key(hash, KeyType::Hash)?, key(range, KeyType::Range)?])
+    Ok(vec![
+        key_element(hash, KeyType::Hash)?,
+        key_element(range, KeyType::Range)?,
+    ])
+}
+
+fn key_element(name: &str, kind: KeyType) -> Result<KeySchemaElement, BuildError> {
+    KeySchemaElement::builder()
+        .attribute_name(name)
+        .key_type(kind)
+        .build()
 }
 
 /// The indexes, the one that pages are read from first.
 pub fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
-    let index = |name: &str, [hash, range]: [&str; 2], projection: Projection| {
-        let keys = key_schema(hash, range)?;
-        GlobalSecondaryIndex::builder()
-            .index_name(name)
-            .set_key_schema(Some(keys))
-            .projection(projection)
-            .build()
-    };
-    let projection = |kind: ProjectionType| Projection::builder().projection_type(kind);
-    let for_ranks = Some(PRIMARIES_PROJECTED.map(str::to_owned).into());
-    let for_ranks = projection(ProjectionType::Include)
-        .set_non_key_attributes(for_ranks)
+    let for_ranks = Projection::builder()
+        .projection_type(ProjectionType::Include)
+        .set_non_key_attributes(Some(PRIMARIES_PROJECTED.map(str::to_owned).into()))
         .build();
     Ok(vec![
         index(
             GSI,
             [attribute::SK, attribute::CD],
-            projection(ProjectionType::All).build(),
+            projection(ProjectionType::All),
         )?,
         index(PRIMARIES, PRIMARIES_KEYS, for_ranks)?,
         index(
             AUTHORS,
             [attribute::AUTHOR_ID, attribute::PK],
-            projection(ProjectionType::KeysOnly).build(),
+            projection(ProjectionType::KeysOnly),
         )?,
         index(
             MODERATION,
             UNPUBLISHED_KEYS,
-            projection(ProjectionType::All).build(),
+            projection(ProjectionType::All),
         )?,
     ])
+}
+
+fn index(
+    name: &str,
+    [hash, range]: [&str; 2],
+    projection: Projection,
+) -> Result<GlobalSecondaryIndex, BuildError> {
+    GlobalSecondaryIndex::builder()
+        .index_name(name)
+        .set_key_schema(Some(key_schema(hash, range)?))
+        .projection(projection)
+        .build()
+}
+
+fn projection(kind: ProjectionType) -> Projection {
+    Projection::builder().projection_type(kind).build()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

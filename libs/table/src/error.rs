@@ -13,10 +13,10 @@ where
     let remedy = if let SdkError::ServiceError(answer) = &error
         && answer.raw().status().is_client_error()
     {
-        answer
-            .err()
-            .code()
-            .map_or(Remedy::CallOperator, remedy_of_code)
+        match answer.err().code() {
+            Some(code) => remedy_of_code(code),
+            None => Remedy::CallOperator,
+        }
     } else if matches!(error, SdkError::ConstructionFailure(_)) {
         Remedy::CallOperator
     } else {

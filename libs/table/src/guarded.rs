@@ -3,7 +3,9 @@
 //! **Invariant:** a guarded write never undoes a later change of its comment, however late it
 //! arrives: the transaction that writes also checks the condition (`tests/simulator`).
 
-use aws_sdk_dynamodb::types::{AttributeValue, ConditionCheck, TransactWriteItem};
+use aws_sdk_dynamodb::types::{
+    AttributeValue, ConditionCheck, TransactWriteItem, builders::ConditionCheckBuilder,
+};
 use model::{
     CommentId, Revision,
     item::{PlacedComment, attribute, text},
@@ -43,10 +45,10 @@ impl Table {
         mut writes: Vec<DuplicateWrite>,
         deadline: Instant,
     ) -> Result<Transacted, StoreError> {
-        let checks: Vec<TransactWriteItem> = guards
-            .iter()
-            .map(|guard| self.check(id, guard))
-            .collect::<Result<_, _>>()?;
+        let mut checks: Vec<TransactWriteItem> = Vec::with_capacity(guards.len());
+        for guard in guards {
+            checks.push(self.check(id, guard)?);
+        }
         let room = Self::TRANSACTION_MAX.saturating_sub(checks.len()).max(1);
         let mut parts: Vec<Vec<DuplicateWrite>> = Vec::new();
         while !writes.is_empty() {
@@ -55,15 +57,10 @@ impl Table {
         // A rejected write does not prevent the others.
         let mut rejected = None;
         while let Some(mut part) = parts.pop() {
-            let writes = part
-                .iter()
-                .map(|write| to_action(write.clone(), self.name()));
-            let actions = checks
-                .iter()
-                .cloned()
-                .map(Ok)
-                .chain(writes)
-                .collect::<Result<_, _>>()?;
+            let mut actions = checks.clone();
+            for write in &part {
+                actions.push(to_action(write.clone(), self.name())?);
+            }
             match self.transact_until(deadline, actions).await {
                 Ok(Transacted::Done) => {}
                 // The writes that had already happened are right for the earlier state of the
@@ -77,7 +74,10 @@ impl Table {
                 Err(error) => return Err(error),
             }
         }
-        rejected.map_or(Ok(Transacted::Done), Err)
+        match rejected {
+            Some(error) => Err(error),
+            None => Ok(Transacted::Done),
+        }
     }
 
     fn check(&self, id: &CommentId, guard: &Guard) -> Result<TransactWriteItem, StoreError> {
@@ -87,13 +87,7 @@ impl Table {
             .set_key(Some(key));
         let check = match &guard.expected {
             Expected::Absent => check.condition_expression("attribute_not_exists(pk)"),
-            Expected::Revision(_) if planted::has(Bug::NoGuard) => {
-                check.condition_expression("attribute_exists(pk)")
-            }
-            Expected::Revision(revision) => check
-                .condition_expression("#revision = :revision")
-                .expression_attribute_names("#revision", attribute::REVISION)
-                .expression_attribute_values(":revision", AttributeValue::S(revision.to_string())),
+            Expected::Revision(revision) => check_revision(check, *revision),
             Expected::Invalid(item) => {
                 let Condition {
                     expression,
@@ -128,20 +122,31 @@ impl Table {
         let before =
             text(item, attribute::REVISION).and_then(|revision| Revision::parse(revision).ok());
         let revision = Revision::after(before, now(), random());
-        let mut given = vec![(attribute::REVISION, revision.to_string())];
+        let mut supplied = vec![(attribute::REVISION, revision.to_string())];
         if comment.status.is_published() {
             let PrimariesKey { shard, pcd } = comment.primaries_key();
-            given.extend([(attribute::SHARD, shard), (attribute::PCD, pcd)]);
+            supplied.extend([(attribute::SHARD, shard), (attribute::PCD, pcd)]);
         }
-        let given = given
+        let supplied = supplied
             .into_iter()
             .map(|(name, text)| (name, Some(AttributeValue::S(text))));
         let actions = vec![
-            self.update_as_read((&comment.id, &comment.placement.product), item, given)?,
+            self.update_as_read((&comment.id, &comment.placement.product), item, supplied)?,
             self.put_journal(&comment.id, revision, None, Some(comment.placement.clone()))?,
         ];
         // The journal relies on this bound: see `comment_changes`.
         let deadline = deadline.min(Instant::now() + self.config.started_within);
         self.transact_until(deadline, actions).await
     }
+}
+
+/// The item still has the revision that was read.
+fn check_revision(check: ConditionCheckBuilder, revision: Revision) -> ConditionCheckBuilder {
+    if planted::has(Bug::NoGuard) {
+        return check.condition_expression("attribute_exists(pk)");
+    }
+    check
+        .condition_expression("#revision = :revision")
+        .expression_attribute_names("#revision", attribute::REVISION)
+        .expression_attribute_values(":revision", AttributeValue::S(revision.to_string()))
 }

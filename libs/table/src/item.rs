@@ -22,16 +22,17 @@ pub struct ItemKey {
 
 impl ItemKey {
     pub(crate) fn of(item: &SdkItem) -> Self {
-        let text = |name: &str| {
-            item.get(name)
-                .and_then(|value| value.as_s().ok())
-                .cloned()
-                .unwrap_or_default()
-        };
         Self {
-            pk: text(attribute::PK),
-            sk: text(attribute::SK),
+            pk: text_or_empty(item, attribute::PK),
+            sk: text_or_empty(item, attribute::SK),
         }
+    }
+}
+
+fn text_or_empty(item: &SdkItem, name: &str) -> String {
+    match item.get(name) {
+        Some(AttributeValue::S(text)) => text.clone(),
+        _ => String::new(),
     }
 }
 
@@ -68,7 +69,8 @@ pub(crate) fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
 
 /// The comment and the product of a primary item with this key.
 pub(crate) fn primary_of(key: &ItemKey) -> Option<(CommentId, ProductId)> {
-    let (id, filter_key) = (comment_id_of_pk(&key.pk)?, FilterKey::parse(&key.sk).ok()?);
+    let id = comment_id_of_pk(&key.pk)?;
+    let filter_key = FilterKey::parse(&key.sk).ok()?;
     filter_key.is_primary().then_some((id, filter_key.product))
 }
 
@@ -116,8 +118,11 @@ mod tests {
 
     use super::*;
 
+    fn text(text: &str) -> AttributeValue {
+        AttributeValue::S(text.to_owned())
+    }
+
     fn said(name: &str, value: Option<AttributeValue>) -> String {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
         let rating = AttributeValue::N("4".to_owned());
         let placement = [
             ("product", text("p")),
@@ -144,16 +149,16 @@ mod tests {
 
     #[test]
     fn an_item_that_cannot_be_read_is_named_with_its_attribute_and_no_value() {
-        let secret = || Some(AttributeValue::S("said in confidence".to_owned()));
+        let secret = Some(text("said in confidence"));
         let rating = ("rating".to_owned(), AttributeValue::N("6".to_owned()));
         for (name, value, says) in [
             ("expires_at", None, "expires_at: is missing"),
             (
                 "expires_at",
-                secret(),
+                secret.clone(),
                 "expires_at: is of another type or form",
             ),
-            ("revision", secret(), "revision: is of another type or form"),
+            ("revision", secret, "revision: is of another type or form"),
             (
                 "after",
                 Some(AttributeValue::M([rating].into())),

@@ -69,7 +69,9 @@ impl Table {
         to: Timestamp,
         limit: i32,
     ) -> Result<Part<JournalRow>, StoreError> {
-        let (mut rows, mut latest, mut position) = (Vec::new(), from, None);
+        let mut rows = Vec::new();
+        let mut latest = from;
+        let mut position = None;
         loop {
             self.meter.read.admit().await;
             // No entry's sort key equals a bare instant, so BETWEEN's inclusive end excludes the
@@ -87,13 +89,9 @@ impl Table {
                 .map_err(store_error)?;
             self.meter.read.charge(&answer.consumed_capacity);
             for item in answer.items.unwrap_or_default() {
-                let ItemKey { sk, .. } = ItemKey::of(&item);
-                // A foreign tool may have written an instant in a form that sorts elsewhere.
-                let is_ours = |text: &str, at: &Timestamp| at.to_string() == text;
-                let at = sk.split_once('#').and_then(|(text, _)| {
-                    Timestamp::parse(text).ok().filter(|at| is_ours(text, at))
-                });
-                latest = at.filter(|at| *at > latest).unwrap_or(latest);
+                if let Some(at) = instant_in(&ItemKey::of(&item).sk) {
+                    latest = latest.max(at);
+                }
                 let entry = match from_sdk_item::<JournalItem>(item) {
                     Ok(item) => JournalEntry::try_from(item),
                     Err(StoreError::Malformed(malformed)) => Err(malformed),
@@ -110,4 +108,12 @@ impl Table {
             }
         }
     }
+}
+
+/// The instant in the sort key of an entry. An instant in a form that sorts elsewhere, as a foreign
+/// tool may have written, does not count.
+fn instant_in(sk: &str) -> Option<Timestamp> {
+    let (text, _) = sk.split_once('#')?;
+    let instant = Timestamp::parse(text).ok()?;
+    (instant.to_string() == text).then_some(instant)
 }

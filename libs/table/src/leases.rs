@@ -46,10 +46,13 @@ impl Table {
             return Ok(None);
         }
         // Some engines do not return the item that failed the condition.
-        let holder = self.state(LEASE, scope).await?;
-        let given_back =
-            || StoreError::unavailable(Store::Table, "the lease has just been given back");
-        holder.ok_or_else(given_back).map(Some)
+        match self.state(LEASE, scope).await? {
+            Some(held) => Ok(Some(held)),
+            None => Err(StoreError::unavailable(
+                Store::Table,
+                "the lease has just been given back",
+            )),
+        }
     }
 
     /// Extends a lease; `false` when another run holds it by now.

@@ -31,6 +31,12 @@ struct AwaitedRanks<'query> {
     is_last_passed: bool,
 }
 
+impl AwaitedRanks<'_> {
+    fn are_passed(&self) -> bool {
+        self.remaining.is_empty() || self.is_last_passed
+    }
+}
+
 impl<'query> PageRows<'query> {
     pub(super) fn all(query: &'query PageQuery) -> Self {
         Self {
@@ -74,9 +80,7 @@ impl<'query> PageRows<'query> {
     }
 
     fn is_complete(&self) -> bool {
-        let is_passed =
-            |ranks: &AwaitedRanks<'_>| ranks.remaining.is_empty() || ranks.is_last_passed;
-        self.read >= self.limit() && self.ranks.as_ref().is_none_or(is_passed)
+        self.read >= self.limit() && self.ranks.as_ref().is_none_or(AwaitedRanks::are_passed)
     }
 
     /// Whether nothing more is read: the page is complete, or too many rows without a rank lie

@@ -56,19 +56,21 @@ impl Table {
             .query_of(record_pk(shard))
             .set_exclusive_start_key(from.map(|position| position.0));
         let answer = query.send().await.map_err(store_error)?;
-        let records = answer.items.unwrap_or_default().into_iter().map(|item| {
+        let mut rows = Vec::new();
+        for item in answer.items.unwrap_or_default() {
             let key = ItemKey::of(&item);
             match record_of(item) {
-                Err(StoreError::Malformed(problem)) => Ok(Err(InvalidEntry {
+                Ok(record) => rows.push(Ok(record)),
+                Err(StoreError::Malformed(problem)) => rows.push(Err(InvalidEntry {
                     key,
                     cd: None,
                     problem,
                 })),
-                read => read.map(Ok),
+                Err(error) => return Err(error),
             }
-        });
+        }
         Ok(Part {
-            rows: records.collect::<Result<_, _>>()?,
+            rows,
             next: answer.last_evaluated_key.map(Position),
         })
     }

@@ -49,7 +49,9 @@ impl Table {
         let query = self
             .query_of(pk)
             .set_return_consumed_capacity(self.meter.report());
-        let (mut items, mut start, mut read_at) = (Vec::new(), None, None);
+        let mut items = Vec::new();
+        let mut start = None;
+        let mut read_at = None;
         for _ in 0..calls_max {
             self.meter.read.admit().await;
             let read_at = *read_at.get_or_insert_with(Instant::now);

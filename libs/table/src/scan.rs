@@ -20,29 +20,31 @@ impl Table {
         segments: u32,
         limit: u32,
     ) -> Result<Part<Item, ItemKey>, StoreError> {
-        let number = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
         self.meter.read.admit().await;
-        let scan = self
+        let mut scan = self
             .client
             .scan()
             .table_name(self.name())
-            // One segment is sent as an ordinary scan: the embedded engine sorts the whole table
-            // for each answer of a parallel scan.
-            .set_segment((segments > 1).then(|| number(segment)))
-            .set_total_segments((segments > 1).then(|| number(segments)))
-            .limit(number(limit))
+            .limit(to_i32(limit))
             .set_exclusive_start_key(from.map(|key| item_key(key.pk, key.sk)))
             .set_return_consumed_capacity(self.meter.report());
+        // One segment is sent as an ordinary scan: the embedded engine sorts the whole table for
+        // each answer of a parallel scan.
+        if segments > 1 {
+            scan = scan
+                .segment(to_i32(segment))
+                .total_segments(to_i32(segments));
+        }
         let answer = scan.send().await.map_err(store_error)?;
         self.meter.read.charge(&answer.consumed_capacity);
+        let items = answer.items.unwrap_or_default();
         Ok(Part {
-            rows: answer
-                .items
-                .unwrap_or_default()
-                .into_iter()
-                .map(Item::from)
-                .collect(),
+            rows: items.into_iter().map(Item::from).collect(),
             next: answer.last_evaluated_key.as_ref().map(ItemKey::of),
         })
     }
+}
+
+fn to_i32(number: u32) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
 }

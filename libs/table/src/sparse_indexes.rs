@@ -122,7 +122,10 @@ impl Table {
     ) -> Result<Part<Result<Comment, Malformed>, CommentId>, StoreError> {
         self.meter.read.admit().await;
         // No id has a character below `-`, so this is less than every longer id.
-        let from = after.map_or_else(|| COMMENT_PREFIX.to_owned(), |id| comment_pk(id) + "!");
+        let from = match after {
+            Some(id) => comment_pk(id) + "!",
+            None => COMMENT_PREFIX.to_owned(),
+        };
         let answer = self
             .query_index(AUTHORS)
             .key_condition_expression("author_id = :author AND pk BETWEEN :from AND :to")
@@ -135,11 +138,8 @@ impl Table {
             .await
             .map_err(|error| without_index(AUTHORS, store_error(error)))?;
         self.meter.read.charge(&answer.consumed_capacity);
-        let keys = answer
-            .items
-            .unwrap_or_default()
-            .into_iter()
-            .map(|item| ItemKey::of(&item));
+        let items = answer.items.unwrap_or_default();
+        let keys = items.iter().map(ItemKey::of);
         let entries: Vec<_> = keys.filter_map(|key| primary_of(&key)).collect();
         let next = match answer.last_evaluated_key.map(|key| ItemKey::of(&key)) {
             None => None,
@@ -168,9 +168,15 @@ impl Table {
         id: CommentId,
         product: ProductId,
     ) -> Result<Option<Result<Comment, Malformed>>, StoreError> {
-        let item = self.primary_item_in(&id, &product).await?;
-        let comment = item.map(|item| comment_of_primary(&item));
-        let is_of_another = |comment: &Comment| comment.site.author_id.as_ref() != Some(author);
-        Ok(comment.filter(|comment| !comment.as_ref().is_ok_and(is_of_another)))
+        let Some(item) = self.primary_item_in(&id, &product).await? else {
+            return Ok(None);
+        };
+        let comment = comment_of_primary(&item);
+        if let Ok(comment) = &comment
+            && comment.site.author_id.as_ref() != Some(author)
+        {
+            return Ok(None);
+        }
+        Ok(Some(comment))
     }
 }

@@ -73,20 +73,16 @@ impl Table {
         &self,
         what: &str,
     ) -> Result<Vec<(String, T)>, StoreError> {
-        let too_many = || {
-            StoreError::refused(
-                Store::Table,
-                format!("there are too many states of {what} to read"),
-            )
+        let Some((items, _)) = self.items(state_pk(what), LIST_CALLS_MAX).await? else {
+            let detail = format!("there are too many states of {what} to read");
+            return Err(StoreError::refused(Store::Table, detail));
         };
-        let (items, _) = self
-            .items(state_pk(what), LIST_CALLS_MAX)
-            .await?
-            .ok_or_else(too_many)?;
-        items
-            .into_iter()
-            .map(|item| Ok((ItemKey::of(&item).sk, from_sdk_item(item)?)))
-            .collect()
+        let mut states = Vec::with_capacity(items.len());
+        for item in items {
+            let ItemKey { sk: name, .. } = ItemKey::of(&item);
+            states.push((name, from_sdk_item(item)?));
+        }
+        Ok(states)
     }
 
     pub async fn put_state<T: Serialize>(
@@ -193,7 +189,8 @@ impl Table {
         from: Timestamp,
         to: Timestamp,
     ) -> Result<(), StoreError> {
-        let (from, to) = (Watermark { up_to: from }, Watermark { up_to: to });
+        let from = Watermark { up_to: from };
+        let to = Watermark { up_to: to };
         self.replace_state(WATERMARK, DUPLICATES, Some(&from), &to)
             .await
             .map(drop)

@@ -118,11 +118,12 @@ impl Table {
             }
             Err(error) => error,
         };
-        let reasons = reasons(&error);
-        let failed = (0..)
-            .zip(&reasons)
-            .filter(|(_, code)| *code == "ConditionalCheckFailed");
-        let failed: Vec<usize> = failed.map(|(index, _)| index).collect();
+        let mut failed = Vec::new();
+        for (index, code) in reasons(&error).iter().enumerate() {
+            if code == "ConditionalCheckFailed" {
+                failed.push(index);
+            }
+        }
         if failed.is_empty() {
             Err(Box::new(error))
         } else {

@@ -147,31 +147,21 @@ mod tests {
             author: Some("Ann \\ \"☕\"".to_owned()),
         };
         let comment_blob = CommentBlob::new(&text, format);
-        let text = str::to_owned;
-        let (pk, sk, cd) = (
-            text("COMMENT#c1"),
-            text("PRODUCT#p/~/~"),
-            text("2024-02-29T12:00:00.123Z#c1"),
-        );
-        let (language, revision) = (text("en"), text("01HQTBRNKV0000000000000007"));
-        let (shard, pcd) = (Some(text("49")), Some(format!("p#{cd}")));
-        let (attributes, author_id) = (Some(text(r#"{"n":1.0}"#)), Some(text("u-7")));
-        let (cd, unpublished, unpublished_cd) = (Some(cd), None, None);
         let item = CommentItem {
-            pk,
-            sk,
-            cd,
-            language,
+            pk: "COMMENT#c1".to_owned(),
+            sk: "PRODUCT#p/~/~".to_owned(),
+            cd: Some("2024-02-29T12:00:00.123Z#c1".to_owned()),
+            language: "en".to_owned(),
             rating: 4,
-            revision: Some(revision),
+            revision: Some("01HQTBRNKV0000000000000007".to_owned()),
             comment_blob,
             auto: None,
-            shard,
-            pcd,
-            attributes,
-            author_id,
-            unpublished,
-            unpublished_cd,
+            shard: Some("49".to_owned()),
+            pcd: Some("p#2024-02-29T12:00:00.123Z#c1".to_owned()),
+            attributes: Some(r#"{"n":1.0}"#.to_owned()),
+            author_id: Some("u-7".to_owned()),
+            unpublished: None,
+            unpublished_cd: None,
         };
         serde_dynamo::to_item(item).unwrap()
     }
@@ -208,13 +198,20 @@ mod tests {
         assert_eq!(read(&json).unwrap(), expected);
     }
 
+    fn text(text: &str) -> AttributeValue {
+        AttributeValue::S(text.to_owned())
+    }
+
+    fn number(number: &str) -> AttributeValue {
+        AttributeValue::N(number.to_owned())
+    }
+
+    /// A comment's text with another value under one name.
+    fn map(name: &str, value: AttributeValue) -> AttributeValue {
+        AttributeValue::M([("body".to_owned(), text("Fine.")), (name.to_owned(), value)].into())
+    }
+
     fn any_values() -> Vec<Option<AttributeValue>> {
-        let text = |text: &str| AttributeValue::S(text.to_owned());
-        let number = |number: &str| AttributeValue::N(number.to_owned());
-        let map = |name: &str, value: AttributeValue| {
-            let body = AttributeValue::S("Fine.".to_owned());
-            AttributeValue::M([("body".to_owned(), body), (name.to_owned(), value)].into())
-        };
         let plain = [
             text("c2"),
             text("01HQTBRNKV0000000000000008"),
@@ -243,16 +240,14 @@ mod tests {
             AttributeValue::Ns(vec!["4".to_owned()]),
             AttributeValue::Bs(vec![b"en".to_vec()]),
         ];
-        let nested = plain
-            .iter()
-            .flat_map(|value| ["title", "body", "unknown"].map(|name| map(name, value.clone())));
-        let nested: Vec<AttributeValue> = nested.collect();
-        plain
-            .into_iter()
-            .chain(nested)
-            .map(Some)
-            .chain([None])
-            .collect()
+        let mut values = vec![None];
+        for value in plain {
+            for name in ["title", "body", "unknown"] {
+                values.push(Some(map(name, value.clone())));
+            }
+            values.push(Some(value));
+        }
+        values
     }
 
     /// A valid item, published or not.

@@ -127,8 +127,10 @@ impl<I> QueryAnswer<I> {
     }
 
     pub fn read_units(&self) -> f64 {
-        self.consumed_capacity
-            .map_or(0.0, |consumed| consumed.capacity_units)
+        match self.consumed_capacity {
+            Some(consumed) => consumed.capacity_units,
+            None => 0.0,
+        }
     }
 }
 
@@ -137,10 +139,13 @@ fn item_of(value: Value) -> Item {
     let Value::Object(attributes) = value else {
         return Item::default();
     };
-    let known = attributes
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, serde_json::from_value(value).ok()?)));
-    Item::from(known.collect::<HashMap<String, AttributeValue>>())
+    let mut known: HashMap<String, AttributeValue> = HashMap::new();
+    for (name, value) in attributes {
+        if let Ok(value) = serde_json::from_value(value) {
+            known.insert(name, value);
+        }
+    }
+    Item::from(known)
 }
 
 #[derive(Debug)]
