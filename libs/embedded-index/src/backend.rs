@@ -80,15 +80,10 @@ impl EmbeddedIndex {
     }
 
     fn lock(&self, partition: IndexPartition) -> Result<&RwLock<Partition>, StoreError> {
-        let unknown = || {
-            StoreError::refused(
-                Store::PageIndex,
-                format!("it has no partition {}", partition.number()),
-            )
-        };
-        self.partitions
-            .get(usize::from(partition.number()))
-            .ok_or_else(unknown)
+        let number = partition.number();
+        self.partitions.get(usize::from(number)).ok_or_else(|| {
+            StoreError::refused(Store::PageIndex, format!("it has no partition {number}"))
+        })
     }
 
     pub(crate) fn read(
@@ -146,12 +141,13 @@ impl Reads for EmbeddedIndex {
         &self,
         queries: &[RankedQuery<'_>],
     ) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
-        let ranked = |query: &RankedQuery<'_>| {
-            self.answer(query.product, |product, languages| {
+        let mut answers = Vec::with_capacity(queries.len());
+        for query in queries {
+            answers.push(self.answer(query.product, |product, languages| {
                 product.ranked(query, languages)
-            })
-        };
-        queries.iter().map(ranked).collect()
+            })?);
+        }
+        Ok(answers)
     }
 
     async fn position(
@@ -258,9 +254,11 @@ impl Markers for EmbeddedIndex {
         advance: &Advance,
         to: Option<Timestamp>,
     ) -> Result<Vec<bool>, StoreError> {
-        let from = advance.from.iter();
-        from.map(|(partition, from)| Ok(self.write(*partition)?.advance_step(advance, *from, to)))
-            .collect()
+        let mut done = Vec::with_capacity(advance.from.len());
+        for (partition, from) in &advance.from {
+            done.push(self.write(*partition)?.advance_step(advance, *from, to));
+        }
+        Ok(done)
     }
 
     async fn leave_token(
@@ -270,13 +268,12 @@ impl Markers for EmbeddedIndex {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<bool>, StoreError> {
-        read.iter()
-            .map(|(partition, read)| {
-                Ok(self
-                    .write(*partition)?
-                    .leave_token(owner, read, token, time))
-            })
-            .collect()
+        let mut done = Vec::with_capacity(read.len());
+        for (partition, read) in read {
+            let mut partition = self.write(*partition)?;
+            done.push(partition.leave_token(owner, read, token, time));
+        }
+        Ok(done)
     }
 }
 
@@ -286,38 +283,30 @@ impl Contents for EmbeddedIndex {
         &self,
         products: &BTreeSet<&ProductId>,
     ) -> Result<BTreeMap<ProductId, Names>, StoreError> {
-        let names = products.iter().map(|id| {
+        let mut all = BTreeMap::new();
+        for id in products {
             let partition = self.read(self.partition_of(id))?;
-            let names = partition
-                .products
-                .get(*id)
-                .map_or_else(Names::default, |product| Names {
-                    is_named: true,
-                    languages: product.languages(&partition.languages).cloned().collect(),
-                    ..Names::default()
-                });
-            Ok(((*id).clone(), names))
-        });
-        names.collect()
+            let mut names = Names::default();
+            if let Some(product) = partition.products.get(*id) {
+                names.is_named = true;
+                names.languages = product.languages(&partition.languages).cloned().collect();
+            }
+            all.insert((*id).clone(), names);
+        }
+        Ok(all)
     }
 
     async fn scores(
         &self,
         asked: &[(&BaseSet, Vec<&str>)],
     ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        let scores = asked.iter().map(|(set, members)| {
+        let mut scores = Vec::with_capacity(asked.len());
+        for (set, members) in asked {
             let partition = self.read(self.partition_of(&set.product))?;
-            let (product, codes) = (
-                partition.products.get(&set.product),
-                partition.languages.codes_in(set),
-            );
-            let score = |member: &&str| {
-                let (cd, code) = product?.entry(&CommentId::parse(member).ok()?)?;
-                codes.contains(code).then(|| score_of(&cd))
-            };
-            Ok(members.iter().map(score).collect())
-        });
-        scores.collect()
+            let of_set = members.iter().map(|member| partition.score(set, member));
+            scores.push(of_set.collect());
+        }
+        Ok(scores)
     }
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
@@ -352,9 +341,13 @@ impl Contents for EmbeddedIndex {
         };
         let partition = self.read(partition)?;
         let after = ProductId::parse_stored(&position.cursor).ok();
-        let start = after.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+        let start = match &after {
+            Some(after) => Bound::Excluded(after),
+            None => Bound::Unbounded,
+        };
         let Some((id, product)) = partition.products.range((start, Bound::Unbounded)).next() else {
-            (position.part, position.cursor) = (position.part + 1, String::new());
+            position.part += 1;
+            position.cursor = String::new();
             return Ok(Some(IndexPart::Nothing));
         };
         let from = Cd::parse(&position.key_cursor).ok();
@@ -375,9 +368,25 @@ impl Contents for EmbeddedIndex {
         }
         match comments.next() {
             Some((next, _)) => position.key_cursor = next.to_string(),
-            None => (position.cursor, position.key_cursor) = (id.to_string(), String::new()),
+            None => {
+                position.cursor = id.to_string();
+                position.key_cursor = String::new();
+            }
         }
         Ok(Some(IndexPart::Members(sets)))
+    }
+}
+
+impl Partition {
+    /// The score of a member in a set; `None` if the set lacks it.
+    fn score(&self, set: &BaseSet, member: &str) -> Option<f64> {
+        let product = self.products.get(&set.product)?;
+        let (cd, code) = product.entry(&CommentId::parse(member).ok()?)?;
+        if self.languages.codes_in(set).contains(code) {
+            Some(score_of(&cd))
+        } else {
+            None
+        }
     }
 }
 

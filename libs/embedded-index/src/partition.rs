@@ -48,9 +48,10 @@ impl Partition {
     }
 
     pub(crate) fn size(&self, set: &BaseSet) -> u64 {
-        self.products
-            .get(&set.product)
-            .map_or(0, |product| product.count(self.languages.codes_in(set)))
+        match self.products.get(&set.product) {
+            Some(product) => product.count(self.languages.codes_in(set)),
+            None => 0,
+        }
     }
 
     pub(crate) fn begin_rebuild(&mut self, token: &str) {
@@ -80,11 +81,16 @@ impl Partition {
             confirmed: Some(watermark),
             token: Some(token.to_owned()),
         };
-        if self.rebuild.as_deref() == Some(token) || planted::has(Bug::MarkedRestored) {
+        if self.may_mark(token) {
             self.marker = marked.clone();
             self.rebuild = None;
         }
         self.marker == marked
+    }
+
+    /// Only the last rebuild that began may mark the partition.
+    fn may_mark(&self, token: &str) -> bool {
+        self.is_filled_by(token) || planted::has(Bug::MarkedRestored)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -113,8 +119,12 @@ impl Partition {
         };
         let is_done = is_mine && self.is_marked_by(&advance.owner);
         if is_done {
-            self.nonce = to.is_none().then(|| advance.nonce.clone());
-            self.marker.watermark = to.or(self.marker.watermark);
+            if to.is_some() {
+                self.nonce = None;
+                self.marker.watermark = to;
+            } else {
+                self.nonce = Some(advance.nonce.clone());
+            }
         }
         is_done
     }

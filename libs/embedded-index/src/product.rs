@@ -45,12 +45,9 @@ impl ProductComments {
                 self.insert(&cd, languages.code(language, rating));
             }
             (None, _) | (_, None) => {
-                let leaves = |code| {
-                    edit.remove
-                        .iter()
-                        .any(|set| languages.codes_in(set).contains(code))
-                };
-                if let Some((cd, _)) = present.filter(|(_, code)| leaves(*code)) {
+                let Some((cd, code)) = present else { return };
+                let mut removed = edit.remove.iter();
+                if removed.any(|set| languages.codes_in(set).contains(code)) {
                     self.remove(&cd);
                 }
             }
@@ -162,19 +159,23 @@ impl ProductComments {
             .entry(&cd.id)
             .filter(|(_, code)| codes.contains(*code))
             .map(|(own, _)| own);
-        let others_before = |end: &Cd| {
-            let is_own_before = own.as_ref().is_some_and(|own| own < end);
-            self.tree.count_before(end, |code| codes.contains(code)) - u64::from(is_own_before)
-        };
+        let own = own.as_ref();
         let total = self.count(codes) + u64::from(own.is_none());
-        let settled = settled_at
-            .and_then(end_of)
-            .map(|end| others_before(&end) + u64::from(*cd < end));
+        let settled = match settled_at.and_then(end_of) {
+            Some(end) => self.others_before(&end, own, codes) + u64::from(*cd < end),
+            None => total,
+        };
         CommentPosition {
-            older: others_before(cd),
+            older: self.others_before(cd, own, codes),
             total,
-            settled: settled.unwrap_or(total),
+            settled,
         }
+    }
+
+    /// Number of comments with these codes before an end, without the comment that is asked about.
+    fn others_before(&self, end: &Cd, own: Option<&Cd>, codes: Codes) -> u64 {
+        let is_own_before = own.is_some_and(|own| own < end);
+        self.tree.count_before(end, |code| codes.contains(code)) - u64::from(is_own_before)
     }
 
     /// The creation time of the newest of the comments with these codes, whose number is `all`.
@@ -189,27 +190,22 @@ impl ProductComments {
     fn stats(&self, filter: &Filter, languages: &Languages) -> Stats {
         let of_language = languages.codes(filter.language(), None);
         let with_ratings = languages.codes(None, filter.ratings());
-        let (mut by_rating, mut by_rating_in_any_language) =
-            (RatingCounts::default(), RatingCounts::default());
+        let mut by_rating = RatingCounts::default();
+        let mut by_rating_in_any_language = RatingCounts::default();
         let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
         for (code, comments) in self.tree.totals() {
             let Some((language, rating)) = languages.meaning(code) else {
                 continue;
             };
             by_rating_in_any_language.add(rating, comments);
-            by_rating.add(
-                rating,
-                if of_language.contains(code) {
-                    comments
-                } else {
-                    0
-                },
-            );
-            *by_language.entry(language).or_default() += if with_ratings.contains(code) {
-                comments
-            } else {
-                0
-            };
+            if of_language.contains(code) {
+                by_rating.add(rating, comments);
+            }
+            // A language without such comments is named too.
+            let in_language = by_language.entry(language).or_default();
+            if with_ratings.contains(code) {
+                *in_language += comments;
+            }
         }
         let languages = u64::try_from(by_language.len()).unwrap_or(u64::MAX);
         let by_language = by_language

@@ -85,7 +85,10 @@ enum Key {
 
 impl Key {
     fn of(cd: Cd) -> Self {
-        ulid_with_time(&cd).map_or_else(|| Self::Other(cd.created_at.epoch_ms(), cd.id), Self::Ulid)
+        match ulid_with_time(&cd) {
+            Some(ulid) => Self::Ulid(ulid),
+            None => Self::Other(cd.created_at.epoch_ms(), cd.id),
+        }
     }
 
     fn cd(self) -> Option<Cd> {
@@ -101,27 +104,23 @@ impl Key {
 
 impl PartitionContent {
     fn of(partition: &Partition) -> Self {
-        let entries = |product: &ProductComments| {
-            product
-                .comments_from(None)
-                .map(|(cd, Code(code))| (Key::of(cd), code))
-                .collect()
-        };
+        let mut products = Vec::new();
+        for (id, product) in &partition.products {
+            let comments = product.comments_from(None);
+            let entries = comments.map(|(cd, Code(code))| (Key::of(cd), code));
+            products.push((id.clone(), entries.collect()));
+        }
         Self {
             marker: partition.marker.clone(),
             languages: partition.languages.0.iter().cloned().collect(),
-            products: partition
-                .products
-                .iter()
-                .map(|(id, product)| (id.clone(), entries(product)))
-                .collect(),
+            products,
         }
     }
 
     fn restore(self) -> Result<Partition, String> {
         let mut partition = Partition::default();
-        (partition.marker, partition.languages) =
-            (self.marker, Languages(self.languages.into_iter().collect()));
+        partition.marker = self.marker;
+        partition.languages = Languages(self.languages.into_iter().collect());
         for (id, entries) in self.products {
             let mut product = ProductComments::default();
             for (key, code) in entries {
@@ -149,10 +148,7 @@ impl EmbeddedIndex {
     /// [`SnapshotError::Io`]; the file is then not whole.
     pub fn save(&self, path: &Path, table_id: &str) -> Result<u64, SnapshotError> {
         self.write_file(path, table_id)
-            .map_err(|source| SnapshotError::Io {
-                path: path.to_owned(),
-                source,
-            })
+            .map_err(|error| io_error(path, error))
     }
 
     fn write_file(&self, path: &Path, table_id: &str) -> io::Result<u64> {
@@ -178,59 +174,68 @@ impl EmbeddedIndex {
     /// The index that a snapshot holds, if it is of the table with this id. No partition of it is
     /// ready.
     pub fn open(path: &Path, table_id: &str, partitions: u16) -> Result<Self, SnapshotError> {
-        let io_error = |source| SnapshotError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let damaged = |problem| SnapshotError::Damaged {
-            path: path.to_owned(),
-            problem,
-        };
         let mut file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(SnapshotError::Absent(path.to_owned()));
             }
-            file => BufReader::new(file.map_err(io_error)?),
+            file => BufReader::new(file.map_err(|error| io_error(path, error))?),
         };
         let mut line = Vec::new();
         file.by_ref()
             .take(u64::from(u16::MAX))
             .read_until(b'\n', &mut line)
-            .map_err(io_error)?;
+            .map_err(|error| io_error(path, error))?;
         let header: Header = serde_json::from_slice(&line)
-            .map_err(|error| damaged(format!("its first line is no header ({error})")))?;
+            .map_err(|error| damaged(path, format!("its first line is no header ({error})")))?;
         let expected = Header::of(&owner(table_id, partitions));
         if header != expected {
-            let (found, expected) = (header.to_string(), expected.to_string());
             return Err(SnapshotError::Foreign {
                 path: path.to_owned(),
-                found,
-                expected,
+                found: header.to_string(),
+                expected: expected.to_string(),
             });
         }
-        let restored = IndexPartition::all(partitions).map(|number| {
-            let number = number.number();
+        let mut restored = Vec::new();
+        for partition in IndexPartition::all(partitions) {
+            let number = partition.number();
             let content = read_frame(&mut file)
-                .map_err(|error| damaged(format!("partition {number}: {error}")))?;
-            content
+                .map_err(|error| damaged(path, format!("partition {number}: {error}")))?;
+            let partition = content
                 .restore()
-                .map_err(|problem| damaged(format!("partition {number}: {problem}")))
-        });
-        let restored: Vec<Partition> = restored.collect::<Result<_, _>>()?;
-        if file.read(&mut [0]).map_err(io_error)? > 0 {
-            return Err(damaged("it goes on behind the last partition".to_owned()));
+                .map_err(|problem| damaged(path, format!("partition {number}: {problem}")))?;
+            restored.push(partition);
+        }
+        if file.read(&mut [0]).map_err(|error| io_error(path, error))? > 0 {
+            let problem = "it goes on behind the last partition";
+            return Err(damaged(path, problem.to_owned()));
         }
         Ok(Self::of(restored))
     }
 }
 
+fn io_error(path: &Path, source: io::Error) -> SnapshotError {
+    SnapshotError::Io {
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn damaged(path: &Path, problem: String) -> SnapshotError {
+    SnapshotError::Damaged {
+        path: path.to_owned(),
+        problem,
+    }
+}
+
+fn read_number(file: &mut impl Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    file.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
 fn read_frame(file: &mut impl Read) -> io::Result<PartitionContent> {
-    let mut number = || {
-        let mut bytes = [0; 4];
-        file.read_exact(&mut bytes)
-            .map(|()| u32::from_le_bytes(bytes))
-    };
-    let (length, checksum) = (number()?, number()?);
+    let length = read_number(file)?;
+    let checksum = read_number(file)?;
     if length > CONTENT_BYTES_MAX {
         return Err(io::Error::other(format!("its length is {length} bytes")));
     }
@@ -250,7 +255,7 @@ mod tests {
     use std::{fs, time::Duration};
 
     use model::{Placement, Rating, plan::index_edits};
-    use page_index::{Contents, Edits, Markers, PageIndex, Rebuilds};
+    use page_index::{Contents, Edits, Mark, Markers, PageIndex, Rebuilds};
     use ulid::Ulid;
 
     use super::*;
@@ -316,6 +321,11 @@ mod tests {
         parts
     }
 
+    async fn marks(index: &EmbeddedIndex) -> Vec<(IndexPartition, Mark)> {
+        let index = PageIndex::new(index.clone(), MAX_AGE);
+        index.marks(TABLE).await.unwrap()
+    }
+
     fn open(path: &Path) -> Result<EmbeddedIndex, SnapshotError> {
         EmbeddedIndex::open(path, TABLE, PARTITIONS)
     }
@@ -334,11 +344,8 @@ mod tests {
         let opened = open(&path).unwrap();
         assert_eq!(contents(&opened).await, contents(&index).await);
         assert_eq!(partitions(&opened), partitions(&index));
-        let marks = |index: &EmbeddedIndex| PageIndex::new(index.clone(), MAX_AGE);
-        let (saved, read) = (
-            marks(&index).marks(TABLE).await.unwrap(),
-            marks(&opened).marks(TABLE).await.unwrap(),
-        );
+        let saved = marks(&index).await;
+        let read = marks(&opened).await;
         assert_eq!(read.len(), usize::from(PARTITIONS));
         for ((_, saved), (_, read)) in saved.iter().zip(&read) {
             assert_eq!(

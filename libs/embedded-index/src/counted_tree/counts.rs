@@ -85,6 +85,16 @@ pub(crate) struct CountRows<N, const CHILDREN: usize> {
 #[repr(align(64))]
 pub(super) struct CountRow<N, const CHILDREN: usize>([N; CHILDREN]);
 
+impl<N, const CHILDREN: usize> CountRow<N, CHILDREN>
+where
+    N: Copy,
+    u32: From<N>,
+{
+    fn total(&self) -> u32 {
+        self.0.iter().map(|entries| u32::from(*entries)).sum()
+    }
+}
+
 impl<N, const CHILDREN: usize> CountRows<N, CHILDREN>
 where
     N: Copy + Default + PartialEq + AddAssign + SubAssign,
@@ -106,12 +116,10 @@ where
         } else {
             [N::default(); CHILDREN]
         };
-        for (_, row) in self
-            .codes
-            .iter()
-            .zip(&self.rows)
-            .filter(|(code, _)| filter(**code) != are_most)
-        {
+        for (code, row) in self.codes.iter().zip(&self.rows) {
+            if filter(*code) == are_most {
+                continue;
+            }
             for (sum, entries) in sums.iter_mut().zip(&row.0) {
                 if are_most {
                     *sum -= *entries;
@@ -124,13 +132,8 @@ where
     }
 
     fn totals(&self) -> impl Iterator<Item = (Code, u32)> {
-        let total =
-            |row: &CountRow<N, CHILDREN>| row.0.iter().map(|entries| u32::from(*entries)).sum();
-        let totals = self
-            .codes
-            .iter()
-            .zip(&self.rows)
-            .map(move |(code, row)| (*code, total(row)));
+        let totals = self.codes.iter().zip(&self.rows);
+        let totals = totals.map(|(code, row)| (*code, row.total()));
         totals.filter(|(_, total)| *total > 0)
     }
 
@@ -161,23 +164,25 @@ where
     }
 
     fn add(&mut self, child: usize, code: Code, more: N) {
-        let index = self.row_of(code).unwrap_or_else(|| {
-            // Most nodes see few codes, and a row is large. Many codes must not be moved for each
-            // new one.
-            let more = (self.codes.len() / 8).max(1);
-            if self.codes.len() == self.codes.capacity() {
-                self.codes.reserve_exact(more);
-                self.rows.reserve_exact(more);
-            }
-            self.codes.push(code);
-            self.rows.push(CountRow([N::default(); CHILDREN]));
-            self.rows.len() - 1
-        });
+        let index = self.row_of(code).unwrap_or_else(|| self.add_row(code));
         for row in self.rows.get_mut(index).into_iter().chain([&mut self.all]) {
             if let Some(entries) = row.0.get_mut(child) {
                 *entries += more;
             }
         }
+    }
+
+    fn add_row(&mut self, code: Code) -> usize {
+        // Most nodes see few codes, and a row is large. Many codes must not be moved for each new
+        // one.
+        let more = (self.codes.len() / 8).max(1);
+        if self.codes.len() == self.codes.capacity() {
+            self.codes.reserve_exact(more);
+            self.rows.reserve_exact(more);
+        }
+        self.codes.push(code);
+        self.rows.push(CountRow([N::default(); CHILDREN]));
+        self.rows.len() - 1
     }
 
     fn subtract(&mut self, child: usize, code: Code, less: N) {

@@ -49,14 +49,12 @@ pub(crate) enum SlotLayout {
 
 impl SlotLayout {
     pub(crate) fn of(probe: &Probe<'_>) -> Self {
+        if probe.ulid.is_some() {
+            return Self::Ulid;
+        }
         // Ids are shorter than 255 bytes.
-        let id_bytes = || u8::try_from(probe.cd.id.as_str().len()).unwrap_or(u8::MAX);
-        probe.ulid.map_or_else(
-            || Self::Text {
-                id_bytes: id_bytes(),
-            },
-            |_| Self::Ulid,
-        )
+        let id_bytes = u8::try_from(probe.cd.id.as_str().len()).unwrap_or(u8::MAX);
+        Self::Text { id_bytes }
     }
 
     pub(crate) fn or(self, other: Self) -> Self {
@@ -78,7 +76,8 @@ impl SlotLayout {
     /// The index of a key among ascending slots, or the index at which it would be inserted.
     pub(crate) fn search(self, slots: &[u8], probe: &Probe<'_>) -> Result<usize, usize> {
         let width = self.width();
-        let (mut low, mut high) = (0, slots.len() / width);
+        let mut low = 0;
+        let mut high = slots.len() / width;
         while low < high {
             let middle = usize::midpoint(low, high);
             let slot = slots
@@ -157,7 +156,8 @@ pub(crate) fn ulid_with_time(cd: &Cd) -> Option<[u8; ULID_BYTES]> {
     }
     let ulid = Ulid::from_string(text).ok()?;
     let is_time = i64::try_from(ulid.timestamp_ms()) == Ok(cd.created_at.epoch_ms());
-    (is_time && *ulid.array_to_str(&mut [0; ulid::ULID_LEN]) == *text).then(|| ulid.to_bytes())
+    let is_spelled_so = *ulid.array_to_str(&mut [0; ulid::ULID_LEN]) == *text;
+    (is_time && is_spelled_so).then(|| ulid.to_bytes())
 }
 
 /// The key that carries its time as this ULID.

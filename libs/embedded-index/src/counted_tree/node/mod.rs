@@ -80,9 +80,10 @@ impl<const ENTRIES: usize, const CHILDREN: usize> TreeNode<ENTRIES, CHILDREN> {
         } else {
             right.insert(index - middle, probe, code);
         }
-        let separator = right
-            .get(0)
-            .map_or_else(|| probe.cd().clone(), |(cd, _)| cd);
+        let separator = match right.get(0) {
+            Some((cd, _)) => cd,
+            None => probe.cd().clone(),
+        };
         Inserted {
             old: None,
             split: Some((separator, Self::Leaf(right))),
@@ -138,11 +139,10 @@ impl<const ENTRIES: usize, const CHILDREN: usize> TreeNode<ENTRIES, CHILDREN> {
                     .take(index)
                     .map(|sum| u64::from(*sum))
                     .sum();
-                before
-                    + inner
-                        .children
-                        .get(index)
-                        .map_or(0, |child| child.count_before(probe, filter))
+                match inner.children.get(index) {
+                    Some(child) => before + child.count_before(probe, filter),
+                    None => before,
+                }
             }
         }
     }
@@ -177,20 +177,24 @@ impl<const ENTRIES: usize, const CHILDREN: usize> TreeNode<ENTRIES, CHILDREN> {
     ) -> Box<dyn Iterator<Item = (Cd, Code)> + '_> {
         match self {
             Self::Leaf(leaf) => {
-                let start =
-                    from.map_or(0, |probe| leaf.search(probe).unwrap_or_else(|index| index));
+                let start = match from {
+                    Some(probe) => leaf.search(probe).unwrap_or_else(|index| index),
+                    None => 0,
+                };
                 Box::new((start..leaf.len()).filter_map(|index| leaf.get(index)))
             }
             Self::Inner(inner) => {
-                let start = from.map_or(0, |probe| inner.child_of(probe.cd()));
+                let start = match from {
+                    Some(probe) => inner.child_of(probe.cd()),
+                    None => 0,
+                };
                 let mut children = inner.children.iter().skip(start);
-                let first = children
-                    .next()
-                    .map(|child| child.entries_from(from))
-                    .into_iter()
-                    .flatten();
+                let Some(first) = children.next() else {
+                    return Box::new(std::iter::empty());
+                };
                 // Everything in the children after the first one is greater.
-                Box::new(first.chain(children.flat_map(|child| child.entries_from(None))))
+                let others = children.flat_map(|child| child.entries_from(None));
+                Box::new(first.entries_from(from).chain(others))
             }
         }
     }
@@ -299,7 +303,8 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
             self.counts.add_one(index, code);
             return Inserted { old, split: None };
         };
-        let (new, totals) = (index + 1, [child.totals(), right.totals()]);
+        let new = index + 1;
+        let totals = [child.totals(), right.totals()];
         let middle = middle_of(self.children.len(), new, is_last);
         self.children.insert(new, right);
         self.separators.insert(index, separator);

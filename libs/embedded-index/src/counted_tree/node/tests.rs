@@ -71,7 +71,8 @@ impl<const ENTRIES: usize, const CHILDREN: usize> TreeNode<ENTRIES, CHILDREN> {
                 let tos: Vec<_> = inside.chain([to]).collect();
                 let mut heights = Vec::new();
                 for (index, child) in inner.children.iter().enumerate() {
-                    let (from, to) = (froms[index], tos[index]);
+                    let from = froms[index];
+                    let to = tos[index];
                     assert!(
                         from.is_none() || to.is_none() || from < to,
                         "the child has no range"

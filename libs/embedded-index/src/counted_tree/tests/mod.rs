@@ -1,5 +1,6 @@
 use std::ops::Range;
 
+use model::Cd;
 use proptest::prelude::*;
 
 mod steps;
@@ -7,11 +8,14 @@ mod steps;
 use steps::{Compared, Large, Small, key};
 
 impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
-    fn assert_holds(&self, keys: impl IntoIterator<Item = model::Cd>) {
+    fn assert_holds(&self, keys: impl IntoIterator<Item = Cd>) {
         self.tree.assert_invariants();
         self.assert_equal(&keys.into_iter().collect::<Vec<_>>());
     }
 }
+
+/// Entries of a full leaf.
+const LEAF: u32 = 255;
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
@@ -22,7 +26,8 @@ proptest! {
         keys in prop::collection::vec((0..1_500_u32, 0..4_u32, 0..8_u8), 20),
     ) {
         let keys = keys.into_iter().map(|(ms, id, kind)| key(ms, id, kind));
-        let (mut large, mut small) = (Large::default(), Small::default());
+        let mut large = Large::default();
+        let mut small = Small::default();
         large.run(&steps);
         large.assert_holds(keys.clone());
         small.run(&steps);
@@ -57,16 +62,12 @@ fn a_tree_of_three_levels_grows_and_shrinks_exactly() {
 /// only they can merge.
 #[test]
 fn small_neighbours_merge_whatever_ids_they_have() {
-    const LEAF: u32 = 255;
     for order in [[0, 1], [1, 0]] {
         let mut compared = Large::default();
-        let of_leaf = |leaf: u32| {
-            (leaf * LEAF..(leaf + 1) * LEAF).map(move |ms| key(ms, 7, (leaf * 5 % 8) as u8))
-        };
-        let all = || (0..60).flat_map(of_leaf);
+        let all: Vec<Cd> = (0..60).flat_map(of_leaf).collect();
         // The second time, a full leaf counts 255 entries of the one code.
         for _ in 0..2 {
-            all().for_each(|cd| compared.insert(&cd, 1));
+            all.iter().for_each(|cd| compared.insert(cd, 1));
         }
         assert_eq!(compared.tree.leaves(), 60);
         for first in order {
@@ -75,18 +76,25 @@ fn small_neighbours_merge_whatever_ids_they_have() {
             }
         }
         assert_eq!(compared.tree.leaves(), 40, "{order:?}");
-        compared.assert_holds(all());
+        compared.assert_holds(all);
     }
+}
+
+/// The keys of a leaf; each leaf has ids of one kind.
+fn of_leaf(leaf: u32) -> impl Iterator<Item = Cd> {
+    (leaf * LEAF..(leaf + 1) * LEAF).map(move |ms| key(ms, 7, (leaf * 5 % 8) as u8))
+}
+
+/// The keys of several leaves, with our own ids.
+fn of_leaves(leaves: Range<u32>) -> impl Iterator<Item = Cd> {
+    (leaves.start * LEAF..leaves.end * LEAF).map(|ms| key(ms, 7, 0))
 }
 
 /// The second inner node loses its first leaf and then gets a key from that leaf's range. Then the
 /// first inner node gets so small that both merge.
 #[test]
 fn a_merge_of_inner_nodes_keeps_keys_before_a_removed_leaf() {
-    const LEAF: u32 = 255;
     let mut compared = Large::default();
-    let of_leaves =
-        |leaves: Range<u32>| (leaves.start * LEAF..leaves.end * LEAF).map(|ms| key(ms, 7, 0));
     of_leaves(0..70).for_each(|cd| compared.insert(&cd, 1));
     of_leaves(64..65).for_each(|cd| compared.remove(&cd));
     let early = key(64 * LEAF + 5, 7, 0);
@@ -95,16 +103,18 @@ fn a_merge_of_inner_nodes_keeps_keys_before_a_removed_leaf() {
     compared.assert_holds([early]);
 }
 
+const ENTRIES: u32 = 100_000;
+
+fn bytes_each(stride: u32, kind_of: fn(u32) -> u8) -> usize {
+    let mut compared = Large::default();
+    for ms in (0..ENTRIES).map(|i| i.wrapping_mul(stride) % ENTRIES) {
+        compared.insert(&key(ms, 7, kind_of(ms)), ms % 40);
+    }
+    compared.tree.heap_bytes() / ENTRIES as usize
+}
+
 #[test]
 fn an_entry_takes_twenty_bytes_or_little_more_than_its_id() {
-    const ENTRIES: u32 = 100_000;
-    let bytes_each = |stride: u32, kind_of: fn(u32) -> u8| {
-        let mut compared = Large::default();
-        for ms in (0..ENTRIES).map(|i| i.wrapping_mul(stride) % ENTRIES) {
-            compared.insert(&key(ms, 7, kind_of(ms)), ms % 40);
-        }
-        compared.tree.heap_bytes() / ENTRIES as usize
-    };
     assert!(bytes_each(1, |_| 0) < 20, "our own comments, in order");
     assert!(
         bytes_each(25_013, |_| 0) < 24,
