@@ -13,7 +13,8 @@ async fn main() -> Result<(), Error> {
     let indexer = PageIndexer::new(index, config.quarantine.connect().await);
     let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
-        let (indexer, namespace) = (indexer.clone(), namespace.clone());
+        let indexer = indexer.clone();
+        let namespace = namespace.clone();
         async move {
             let handled = indexer
                 .handle(&event.payload.0, deadline_at(event.context.deadline))

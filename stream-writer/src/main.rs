@@ -17,7 +17,8 @@ async fn main() -> Result<(), Error> {
     let writer = StreamWriter::new(table, config.quarantine.connect().await, WRITE_CONCURRENCY);
     let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {
-        let (writer, namespace) = (writer.clone(), namespace.clone());
+        let writer = writer.clone();
+        let namespace = namespace.clone();
         async move {
             let handled = writer
                 .handle(&event.payload.0, deadline_at(event.context.deadline))

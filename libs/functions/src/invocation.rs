@@ -187,9 +187,8 @@ impl<'event> Invocation<'event> {
         reason: &Reason,
         record: &EventRecord,
     ) -> Result<(), StoreError> {
-        let past_deadline = || StoreError::past_deadline(Store::Quarantine);
         if Instant::now() >= self.deadline {
-            return Err(past_deadline());
+            return Err(StoreError::past_deadline(Store::Quarantine));
         }
         let record = serde_json::to_value(record);
         let record = record
@@ -199,7 +198,7 @@ impl<'event> Invocation<'event> {
         let put = Box::pin(quarantine.put(reason, &event));
         tokio::time::timeout_at(self.deadline, put)
             .await
-            .unwrap_or_else(|_| Err(past_deadline()))
+            .unwrap_or_else(|_| Err(StoreError::past_deadline(Store::Quarantine)))
     }
 }
 
@@ -239,7 +238,8 @@ impl Failures {
         }
         let mut failures = Self::default();
         for change in changes {
-            let (comment, sequence_number) = (&change.id, &change.first_sequence_number);
+            let comment = &change.id;
+            let sequence_number = &change.first_sequence_number;
             match errors.get(&(comment, &change.product)) {
                 None => tracing::debug!(%comment, sequence_number, "the comment is in line"),
                 Some(error) if error.remedy() == Remedy::Quarantine => {
@@ -279,21 +279,28 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn a_comment_is_poison_only_when_every_failure_of_it_is() {
-        let id = |text: &str| CommentId::parse(text).unwrap();
-        let (product, elsewhere) = (
-            ProductId::parse("p").unwrap(),
-            ProductId::parse("elsewhere").unwrap(),
-        );
-        let change = |text: &str, index: usize| CommentChange {
+    fn id(text: &str) -> CommentId {
+        CommentId::parse(text).unwrap()
+    }
+
+    fn product_id(text: &str) -> ProductId {
+        ProductId::parse(text).unwrap()
+    }
+
+    fn change(text: &str, index: usize) -> CommentChange<'static> {
+        CommentChange {
             id: id(text),
-            product: product.clone(),
+            product: product_id("p"),
             first_sequence_number: index.to_string(),
             record_indexes: vec![index, index + 10],
             last: None,
             seen: Vec::new(),
-        };
+        }
+    }
+
+    #[test]
+    fn a_comment_is_poison_only_when_every_failure_of_it_is() {
+        let product = product_id("p");
         let mut changes = vec![
             change("fine", 0),
             change("passing", 1),
@@ -301,12 +308,10 @@ mod tests {
             change("rejected", 3),
             change("rejected", 4),
         ];
-        changes[4].product = elsewhere;
-        let (passing, rejected) = (
-            StoreError::past_deadline(Store::Table),
-            StoreError::from(Malformed::new("item", "of no shape")),
-        );
-        let (of_passing, of_both, of_rejected) = (id("passing"), id("both"), id("rejected"));
+        changes[4].product = product_id("elsewhere");
+        let passing = StoreError::past_deadline(Store::Table);
+        let rejected = StoreError::from(Malformed::new("item", "of no shape"));
+        let [of_passing, of_both, of_rejected] = ["passing", "both", "rejected"].map(id);
         let failed = [
             (&of_both, &product, &rejected),
             (&of_both, &product, &passing),

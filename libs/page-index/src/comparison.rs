@@ -5,7 +5,7 @@
 //! from a snapshot, or that took over, has another identity. So a caller that checks markers and
 //! identity after reading entries knows that those entries were not lost (`tests/repair/lost.rs`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::try_join;
 use model::{
@@ -29,11 +29,12 @@ impl PageIndex {
         let sets = Ranks::base_sets(places, &names);
         let asked: Vec<(&BaseSet, Vec<&str>)> =
             sets.iter().map(|set| (set, vec![id.as_str()])).collect();
-        let named: Vec<Name> = places
-            .iter()
-            .filter_map(|(product, expected)| Some((product, expected, names.get(product)?)))
-            .flat_map(|(product, expected, names)| named(product, expected, names))
-            .collect();
+        let mut named: Vec<Name> = Vec::new();
+        for (product, expected) in places.iter() {
+            if let Some(names) = names.get(product) {
+                named.extend(expected_names(product, expected, names));
+            }
+        }
         let (found, without_members) =
             try_join(self.scores(&asked), self.without_members(named)).await?;
         for (product, language) in without_members {
@@ -43,27 +44,22 @@ impl PageIndex {
                 .without_members
                 .insert(language);
         }
-        let found = found
-            .into_iter()
-            .map(|scores| scores.into_iter().flatten().next());
-        let scores = sets
-            .iter()
-            .cloned()
-            .zip(found)
-            .filter_map(|(set, score)| Some((set, score?)));
-        Ok(Ranks {
-            names,
-            scores: scores.collect(),
-        })
+        let mut scores = BTreeMap::new();
+        for (set, found) in sets.iter().zip(found) {
+            if let Some(score) = found.into_iter().flatten().next() {
+                scores.insert(set.clone(), score);
+            }
+        }
+        Ok(Ranks { names, scores })
     }
 
     /// Those of the names whose five sets are all empty.
     pub async fn without_members(&self, names: Vec<Name>) -> Result<Vec<Name>, StoreError> {
-        let sets_of =
-            |(product, language): &Name| Filter::new(language.clone(), None).base_sets(product);
-        let sizes = self
-            .sizes(&names.iter().flat_map(sets_of).collect::<Vec<_>>())
-            .await?;
+        let sets: Vec<BaseSet> = names
+            .iter()
+            .flat_map(|(product, language)| Filter::new(language.clone(), None).base_sets(product))
+            .collect();
+        let sizes = self.sizes(&sets).await?;
         let of_names = sizes.chunks(Rating::ALL.len());
         let empty = names
             .into_iter()
@@ -106,14 +102,13 @@ impl PageIndex {
 
 /// The names that are both in `expected` and in the index. The comment did not cause other names;
 /// the index scan checks those.
-fn named(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<Name> {
-    let languages = names
-        .languages
-        .intersection(expected)
-        .cloned()
-        .map(Some)
-        .chain(names.is_named.then_some(None));
-    languages
-        .map(|language| (product.clone(), language))
-        .collect()
+fn expected_names(product: &ProductId, expected: &BTreeSet<Language>, names: &Names) -> Vec<Name> {
+    let languages = names.languages.intersection(expected);
+    let mut expected_names: Vec<Name> = languages
+        .map(|language| (product.clone(), Some(language.clone())))
+        .collect();
+    if names.is_named {
+        expected_names.push((product.clone(), None));
+    }
+    expected_names
 }

@@ -53,21 +53,25 @@ impl Marker {
         if marked != owner {
             return Err(NotReady::OtherTable);
         }
-        let age_ms = |confirmed: Timestamp| {
-            u128::try_from(now.epoch_ms() - confirmed.epoch_ms()).unwrap_or(0)
+        let Some(confirmed) = self.confirmed else {
+            return Err(NotReady::Stale { confirmed: None });
         };
-        match self.confirmed {
-            Some(confirmed) if age_ms(confirmed) <= max_age.as_millis() => Ok(watermark),
-            confirmed => Err(NotReady::Stale { confirmed }),
+        let age_ms = u128::try_from(now.epoch_ms() - confirmed.epoch_ms()).unwrap_or(0);
+        if age_ms <= max_age.as_millis() {
+            Ok(watermark)
+        } else {
+            Err(NotReady::Stale {
+                confirmed: Some(confirmed),
+            })
         }
     }
 
     pub(crate) fn of_owner(self, owner: &str) -> Option<Mark> {
-        let watermark = self
-            .watermark
-            .filter(|_| self.owner.as_deref() == Some(owner))?;
+        if self.owner.as_deref() != Some(owner) {
+            return None;
+        }
         Some(Mark {
-            watermark,
+            watermark: self.watermark?,
             confirmed: self.confirmed,
             token: self.token.unwrap_or_default(),
         })
@@ -191,34 +195,47 @@ pub struct Rebuild {
 mod tests {
     use super::*;
 
-    #[test]
-    fn only_a_marker_of_this_table_with_a_fresh_confirmation_is_believed() {
-        let at = |ms| Timestamp::from_epoch_ms(ms).unwrap();
-        let marker = |table: &str, watermark, confirmed| Marker {
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_epoch_ms(ms).unwrap()
+    }
+
+    fn judged(marker: &Marker) -> Result<Timestamp, NotReady> {
+        marker.judge("t1", at(10_000), Duration::from_millis(4_000))
+    }
+
+    fn confirmed(table: &str, confirmed: Option<Timestamp>) -> Marker {
+        Marker {
             owner: Some(table.to_owned()),
-            watermark,
+            watermark: Some(at(1_000)),
             confirmed,
             token: None,
+        }
+    }
+
+    #[test]
+    fn only_a_marker_of_this_table_with_a_fresh_confirmation_is_believed() {
+        let without_watermark = Marker {
+            watermark: None,
+            ..confirmed("t1", Some(at(9_000)))
         };
-        let judge = |marker: Marker| marker.judge("t1", at(10_000), Duration::from_millis(4_000));
-        let confirmed = |table: &str, confirmed| judge(marker(table, Some(at(1_000)), confirmed));
-        assert_eq!(confirmed("t1", Some(at(6_000))), Ok(at(1_000)));
-        assert_eq!(confirmed("t1", Some(at(11_000))), Ok(at(1_000)));
-        assert_eq!(
-            confirmed("t1", Some(at(5_999))),
-            Err(NotReady::Stale {
-                confirmed: Some(at(5_999))
-            })
-        );
-        assert_eq!(
-            confirmed("t1", None),
-            Err(NotReady::Stale { confirmed: None })
-        );
-        assert_eq!(confirmed("t0", Some(at(6_000))), Err(NotReady::OtherTable));
-        assert_eq!(judge(Marker::default()), Err(NotReady::NoMarker));
-        assert_eq!(
-            judge(marker("t1", None, Some(at(9_000)))),
-            Err(NotReady::NoMarker)
-        );
+        for (marker, expected) in [
+            (confirmed("t1", Some(at(6_000))), Ok(at(1_000))),
+            (confirmed("t1", Some(at(11_000))), Ok(at(1_000))),
+            (
+                confirmed("t1", Some(at(5_999))),
+                Err(NotReady::Stale {
+                    confirmed: Some(at(5_999)),
+                }),
+            ),
+            (
+                confirmed("t1", None),
+                Err(NotReady::Stale { confirmed: None }),
+            ),
+            (confirmed("t0", Some(at(6_000))), Err(NotReady::OtherTable)),
+            (Marker::default(), Err(NotReady::NoMarker)),
+            (without_watermark, Err(NotReady::NoMarker)),
+        ] {
+            assert_eq!(judged(&marker), expected, "{marker:?}");
+        }
     }
 }

@@ -17,6 +17,13 @@ pub enum NotReady {
     OtherTable,
     /// The last confirmation is too old, or was taken away. An old snapshot was restored, or the
     /// page indexer or the repair job has stopped.
-    #[display("the repair job {}", confirmed.map_or("does not confirm it".to_owned(), |at| format!("last confirmed it at {at}")))]
+    #[display("the repair job {}", last_confirmation(*confirmed))]
     Stale { confirmed: Option<Timestamp> },
+}
+
+fn last_confirmation(confirmed: Option<Timestamp>) -> String {
+    match confirmed {
+        Some(at) => format!("last confirmed it at {at}"),
+        None => "does not confirm it".to_owned(),
+    }
 }

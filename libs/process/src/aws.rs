@@ -78,14 +78,13 @@ pub async fn sdk_config(
 /// An endpoint's URL without its access key, and the key. DynamoDB Local accepts keys of letters
 /// and numbers only (developer guide, "DynamoDB local usage notes").
 fn split_access_key(endpoint_url: &str) -> (String, &str) {
-    let is_key = |text: &str| text.chars().all(|char| char.is_ascii_alphanumeric());
-    let named = endpoint_url
-        .split_once("://")
-        .and_then(|(scheme, rest)| Some((scheme, rest.split_once('@')?)));
-    match named {
-        Some((scheme, (key, address))) if is_key(key) => (format!("{scheme}://{address}"), key),
-        _ => (endpoint_url.to_owned(), "local"),
+    if let Some((scheme, rest)) = endpoint_url.split_once("://")
+        && let Some((key, address)) = rest.split_once('@')
+        && key.chars().all(|char| char.is_ascii_alphanumeric())
+    {
+        return (format!("{scheme}://{address}"), key);
     }
+    (endpoint_url.to_owned(), "local")
 }
 
 pub type NewHttpClient = fn() -> SharedHttpClient;

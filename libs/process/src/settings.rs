@@ -30,14 +30,13 @@ pub fn defaults<S: Args>(required: &[&'static str]) -> S {
 pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Error {
     // Only a built command knows how an error names its arguments.
     command.build();
-    let named = |flag: &String| match variable_of(flag, &command) {
-        Some(variable) => format!("{flag} (or the variable {variable})"),
-        None => flag.clone(),
-    };
     let named = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(flag)) => Some(ContextValue::String(named(flag))),
+        Some(ContextValue::String(flag)) => {
+            Some(ContextValue::String(with_variable(flag, &command)))
+        }
         Some(ContextValue::Strings(flags)) => {
-            Some(ContextValue::Strings(flags.iter().map(named).collect()))
+            let flags = flags.iter().map(|flag| with_variable(flag, &command));
+            Some(ContextValue::Strings(flags.collect()))
         }
         _ => None,
     };
@@ -54,6 +53,14 @@ pub fn with_variables(mut error: clap::Error, mut command: Command) -> clap::Err
         error.insert(ContextKind::InvalidArg, named);
     }
     error
+}
+
+/// A flag with its variable, if it has one.
+fn with_variable(flag: &str, command: &Command) -> String {
+    match variable_of(flag, command) {
+        Some(variable) => format!("{flag} (or the variable {variable})"),
+        None => flag.to_owned(),
+    }
 }
 
 fn is_secret(flag: &str, command: &Command) -> bool {

@@ -53,9 +53,14 @@ impl Stop {
     }
 
     pub fn reason(&self) -> Option<StopReason> {
-        let is_up = |deadline: &Instant| Instant::now() >= *deadline;
         let asked = *self.asked.borrow();
-        asked.or_else(|| self.deadline.filter(is_up).map(|_| StopReason::TimeIsUp))
+        if asked.is_some() {
+            return asked;
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Some(StopReason::TimeIsUp),
+            Some(_) | None => None,
+        }
     }
 
     /// Waits until there is a reason.

@@ -59,7 +59,8 @@ impl Bucket {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Vec<String>, StoreError> {
-        let (mut names, batches) = (Vec::new(), format!("{}{BATCHES}", self.prefix));
+        let mut names = Vec::new();
+        let batches = format!("{}{BATCHES}", self.prefix);
         let mut after = after.map(|name| format!("{}{name}", self.prefix));
         while names.len() < limit {
             let remaining = i32::try_from(limit - names.len()).unwrap_or(i32::MAX);

@@ -25,18 +25,8 @@ impl QuarantinedBatch {
             comments: BTreeMap::new(),
             unreadable: Vec::new(),
         };
-        let parsed = serde_json::from_slice::<Value>(document).ok();
-        let payload = parsed
-            .as_ref()
-            .and_then(|document| match document.get("payload") {
-                Some(Value::String(payload)) => serde_json::from_str::<Value>(payload).ok(),
-                Some(payload @ Value::Object(_)) => Some(payload.clone()),
-                _ => None,
-            });
-        let Some(records) = payload
-            .as_ref()
-            .and_then(|payload| payload.get("Records")?.as_array())
-        else {
+        let event = event_of(document).unwrap_or_default();
+        let Some(Value::Array(records)) = event.get("Records") else {
             batch
                 .unreadable
                 .push("the document holds no records".to_owned());
@@ -52,26 +42,46 @@ impl QuarantinedBatch {
     }
 }
 
+/// The invocation event in a document: a text, or an object as it is.
+fn event_of(document: &[u8]) -> Option<Value> {
+    let document: Value = serde_json::from_slice(document).ok()?;
+    let payload = document.get("payload")?;
+    if let Some(text) = payload.as_str() {
+        return serde_json::from_str(text).ok();
+    }
+    payload.is_object().then(|| payload.clone())
+}
+
 fn read_record(record: &Value) -> Result<(CommentId, Places), String> {
-    let text = |pointer: &str| record.pointer(pointer).and_then(Value::as_str);
-    let (Some(pk), Some(sk)) = (text("/dynamodb/Keys/pk/S"), text("/dynamodb/Keys/sk/S")) else {
+    let (Some(pk), Some(sk)) = (
+        text_at(record, "/dynamodb/Keys/pk/S"),
+        text_at(record, "/dynamodb/Keys/sk/S"),
+    ) else {
         return Err("it has no keys".to_owned());
     };
-    let malformed =
-        |attribute, problem: &str| Malformed::of_item(pk, sk, attribute, problem).to_string();
-    let id = comment_id_of_pk(pk).ok_or_else(|| malformed(attribute::PK, "is not a comment's"))?;
-    let key = FilterKey::parse(sk).map_err(|_| malformed(attribute::SK, "is no filter key"))?;
+    let Some(id) = comment_id_of_pk(pk) else {
+        let malformed = Malformed::of_item(pk, sk, attribute::PK, "is not a comment's");
+        return Err(malformed.to_string());
+    };
+    let Ok(key) = FilterKey::parse(sk) else {
+        let malformed = Malformed::of_item(pk, sk, attribute::SK, "is no filter key");
+        return Err(malformed.to_string());
+    };
     let mut places = Places::default();
     places.add(&key.product, key.filter.language());
     for image in [
         "/dynamodb/OldImage/language/S",
         "/dynamodb/NewImage/language/S",
     ] {
-        if let Some(Ok(language)) = text(image).map(Language::parse_stored) {
+        if let Some(Ok(language)) = text_at(record, image).map(Language::parse_stored) {
             places.add(&key.product, Some(&language));
         }
     }
     Ok((id, places))
+}
+
+fn text_at<'record>(record: &'record Value, pointer: &str) -> Option<&'record str> {
+    record.pointer(pointer).and_then(Value::as_str)
 }
 
 #[cfg(test)]
@@ -80,9 +90,12 @@ mod tests {
 
     use super::*;
 
+    fn keys(pk: &str, sk: &str) -> Value {
+        json!({ "pk": { "S": pk }, "sk": { "S": sk } })
+    }
+
     #[test]
     fn a_batch_names_its_comments_by_keys_whatever_else_is_broken() {
-        let keys = |pk: &str, sk: &str| json!({ "pk": { "S": pk }, "sk": { "S": sk } });
         let records = json!({ "Records": [
             { "dynamodb": { "Keys": keys("COMMENT#c1", "PRODUCT#a%2Fb/~/~"), "OldImage": { "language": { "S": "en" } } } },
             { "dynamodb": { "Keys": keys("COMMENT#c1", "PRODUCT#a%2Fb/~/~"), "NewImage": { "language": { "S": "KO" } } } },

@@ -24,12 +24,12 @@ pub(super) struct Document {
 impl Document {
     pub(super) fn new(reason: &Reason, event: &Value) -> Self {
         let instant = now().to_string();
-        let records = event
-            .get("Records")
-            .and_then(Value::as_array)
-            .map_or(&[][..], Vec::as_slice);
-        let number = |record: Option<&Value>| record?.pointer("/dynamodb/SequenceNumber").cloned();
-        let (first, last) = (number(records.first()), number(records.last()));
+        let records: &[Value] = match event.get("Records") {
+            Some(Value::Array(records)) => records,
+            Some(_) | None => &[],
+        };
+        let first = records.first().and_then(sequence_number);
+        let last = records.last().and_then(sequence_number);
         let body = json!({
             "requestContext": {
                 "requestId": process::new_ulid(),
@@ -51,7 +51,7 @@ impl Document {
 
         let day = instant.get(..10).unwrap_or(&instant).replace('-', "/");
         let [first, last] =
-            [&first, &last].map(|number| number.as_ref().and_then(Value::as_str).unwrap_or("none"));
+            [first, last].map(|number| number.and_then(Value::as_str).unwrap_or("none"));
         let event_id = event
             .pointer("/Records/0/eventID")
             .and_then(Value::as_str)
@@ -71,4 +71,8 @@ impl Document {
             body: body.to_string(),
         }
     }
+}
+
+fn sequence_number(record: &Value) -> Option<&Value> {
+    record.pointer("/dynamodb/SequenceNumber")
 }

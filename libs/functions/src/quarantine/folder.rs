@@ -53,7 +53,7 @@ pub(super) fn list(
             let is_partial = path
                 .file_name()
                 .is_some_and(|name| name.to_string_lossy().starts_with('.'));
-            if let (false, Ok(name)) = (is_partial, path.strip_prefix(folder)) {
+            if !is_partial && let Ok(name) = path.strip_prefix(folder) {
                 names.push(name.to_string_lossy().into_owned());
             }
         }
@@ -108,19 +108,24 @@ pub(super) fn put(folder: &Path, document: &Document) -> Result<(), StoreError> 
     let parent_of_new = folder
         .parent()
         .filter(|above| !folder.exists() && !above.as_os_str().is_empty());
-    let write = || {
-        std::fs::create_dir_all(directory)?;
-        let mut file = File::create(&partial)?;
-        file.write_all(document.body.as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&partial, &path)?;
-        // The names of the file, and of the folders that may be new.
-        let within = directory
-            .ancestors()
-            .take_while(|above| above.starts_with(folder));
-        within.chain(parent_of_new).try_for_each(sync_folder)
-    };
-    write().map_err(failed(folder))
+    std::fs::create_dir_all(directory).map_err(failed(folder))?;
+    write_whole(&document.body, &partial, &path).map_err(failed(folder))?;
+    // The names of the file, and of the folders that may be new.
+    let within = directory
+        .ancestors()
+        .take_while(|above| above.starts_with(folder));
+    for named_in in within.chain(parent_of_new) {
+        sync_folder(named_in).map_err(failed(folder))?;
+    }
+    Ok(())
+}
+
+/// Writes a file under another name, and renames it when it is on the disk.
+fn write_whole(body: &str, partial: &Path, path: &Path) -> io::Result<()> {
+    let mut file = File::create(partial)?;
+    file.write_all(body.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(partial, path)
 }
 
 /// Waits until the names in a folder are on the disk.
@@ -134,25 +139,27 @@ mod tests {
 
     use super::*;
 
+    fn batch(name: &str) -> Document {
+        Document {
+            name: name.to_owned(),
+            body: "{}".to_owned(),
+        }
+    }
+
+    fn set_age(path: &Path, age: Duration) {
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+
     #[test]
     fn a_batch_expires_and_a_younger_one_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let batch = |name: &str| Document {
-            name: name.to_owned(),
-            body: "{}".to_owned(),
-        };
-        let age = |name: &str, age: Duration| {
-            let file = std::fs::File::options()
-                .write(true)
-                .open(folder.path().join(name))
-                .unwrap();
-            file.set_modified(SystemTime::now() - age).unwrap();
-        };
         for name in ["day/expired", "day/young"] {
             put(folder.path(), &batch(name)).unwrap();
         }
-        age("day/expired", RETENTION + Duration::from_secs(60));
-        age("day/young", RETENTION - Duration::from_secs(60));
+        let minute = Duration::from_secs(60);
+        set_age(&folder.path().join("day/expired"), RETENTION + minute);
+        set_age(&folder.path().join("day/young"), RETENTION - minute);
         put(folder.path(), &batch("day/new")).unwrap();
         assert_eq!(
             list(folder.path(), None, 10).unwrap(),
@@ -163,14 +170,11 @@ mod tests {
     #[test]
     fn a_batch_that_the_disk_does_not_confirm_is_not_in_quarantine() {
         let folder = tempfile::tempdir().unwrap();
-        let batch = Document {
-            name: "day/batch".to_owned(),
-            body: "{}".to_owned(),
-        };
         // A file that takes everything and keeps nothing.
         std::fs::create_dir(folder.path().join("day")).unwrap();
         std::os::unix::fs::symlink("/dev/null", folder.path().join("day/.batch.partial")).unwrap();
-        assert!(put(folder.path(), &batch).unwrap_err().is_unavailable());
+        let refused = put(folder.path(), &batch("day/batch")).unwrap_err();
+        assert!(refused.is_unavailable());
         assert_eq!(list(folder.path(), None, 10).unwrap(), Vec::<String>::new());
     }
 }

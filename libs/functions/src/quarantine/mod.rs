@@ -49,11 +49,6 @@ impl FromStr for QuarantineLocation {
 
     /// Accepts `mapping`, `folder:` and a path, or `s3://`, a bucket and, after a slash, a prefix.
     fn from_str(text: &str) -> Result<Self, String> {
-        let unknown = || {
-            format!(
-                "{text:?} is none of `mapping`, `s3://BUCKET`, `s3://BUCKET/PREFIX`, `folder:PATH`"
-            )
-        };
         match text.split_once(':') {
             None if text == "mapping" => Ok(Self::Mapping),
             Some(("folder", path)) if !path.is_empty() => Ok(Self::Folder(path.into())),
@@ -61,7 +56,7 @@ impl FromStr for QuarantineLocation {
             Some(("s3", _)) => Err("this program has no S3 client: name a folder".to_owned()),
             #[cfg(feature = "s3")]
             Some(("s3", path)) => {
-                let path = path.strip_prefix("//").ok_or_else(unknown)?;
+                let path = path.strip_prefix("//").ok_or_else(|| unknown(text))?;
                 let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
                 let prefix = prefix.trim_end_matches('/');
                 let prefix = if prefix.is_empty() {
@@ -70,16 +65,20 @@ impl FromStr for QuarantineLocation {
                     format!("{prefix}/")
                 };
                 if bucket.is_empty() {
-                    return Err(unknown());
+                    return Err(unknown(text));
                 }
                 Ok(Self::Bucket {
                     bucket: bucket.to_owned(),
                     prefix,
                 })
             }
-            _ => Err(unknown()),
+            _ => Err(unknown(text)),
         }
     }
+}
+
+fn unknown(text: &str) -> String {
+    format!("{text:?} is none of `mapping`, `s3://BUCKET`, `s3://BUCKET/PREFIX`, `folder:PATH`")
 }
 
 #[derive(Debug, Clone)]
@@ -170,14 +169,15 @@ impl Quarantine {
 mod tests {
     use super::*;
 
+    fn bucket(bucket: &str, prefix: &str) -> Result<QuarantineLocation, String> {
+        Ok(QuarantineLocation::Bucket {
+            bucket: bucket.to_owned(),
+            prefix: prefix.to_owned(),
+        })
+    }
+
     #[test]
     fn a_location_is_the_mapping_a_folder_or_a_bucket_and_nothing_else() {
-        let bucket = |bucket: &str, prefix: &str| {
-            Ok(QuarantineLocation::Bucket {
-                bucket: bucket.to_owned(),
-                prefix: prefix.to_owned(),
-            })
-        };
         assert_eq!("mapping".parse(), Ok(QuarantineLocation::Mapping));
         assert_eq!(
             "folder:/a/b".parse(),
