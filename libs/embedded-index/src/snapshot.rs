@@ -198,12 +198,12 @@ impl EmbeddedIndex {
         let mut restored = Vec::new();
         for partition in IndexPartition::all(partitions) {
             let number = partition.number();
-            let content = read_frame(&mut file)
+            let frame = read_frame(&mut file)
                 .map_err(|error| damaged(path, format!("partition {number}: {error}")))?;
-            let partition = content
+            let content = frame
                 .restore()
                 .map_err(|problem| damaged(path, format!("partition {number}: {problem}")))?;
-            restored.push(partition);
+            restored.push(content);
         }
         if file.read(&mut [0]).map_err(|error| io_error(path, error))? > 0 {
             let problem = "it goes on behind the last partition";

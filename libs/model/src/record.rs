@@ -53,9 +53,10 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
     if !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
         return Ok(None);
     }
-    let id = comment_id_of_pk(pk).ok_or_else(|| malformed(pk, sk, "its pk is not a comment's"))?;
+    let id = comment_id_of_pk(pk)
+        .ok_or_else(|| malformed_record(pk, sk, "its pk is not a comment's"))?;
     let Some(sequence_number) = record.change.sequence_number.clone() else {
-        return Err(malformed(pk, sk, "it has no sequence number"));
+        return Err(malformed_record(pk, sk, "it has no sequence number"));
     };
     check_images(record, pk, sk)?;
     let old = image(&record.change.old_image).ok().flatten();
@@ -70,7 +71,7 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
         (Some(image), _) => image.placement.product.clone(),
         (None, Ok(key)) => key.product,
         (None, Err(error)) => {
-            return Err(invalid.unwrap_or_else(|| malformed(pk, sk, &error.problem)));
+            return Err(invalid.unwrap_or_else(|| malformed_record(pk, sk, &error.problem)));
         }
     };
     Ok(Some(RecordChange {
@@ -83,16 +84,16 @@ pub(crate) fn decode_record(record: &EventRecord) -> Result<Option<RecordChange<
     }))
 }
 
-/// Whether the record has the images that its event has, of the item with this key.
+/// Checks that the record has the images of its event, and that they are of the item with this key.
 fn check_images(record: &EventRecord, pk: &str, sk: &str) -> Result<(), Malformed> {
     let before = &record.change.old_image;
     let after = &record.change.new_image;
-    for image in [before, after] {
-        let is_of_item =
-            text(image, attribute::PK) == Some(pk) && text(image, attribute::SK) == Some(sk);
-        if !image.is_empty() && !is_of_item {
+    for item in [before, after] {
+        let is_of_key =
+            text(item, attribute::PK) == Some(pk) && text(item, attribute::SK) == Some(sk);
+        if !item.is_empty() && !is_of_key {
             let problem = "an image is of another item than its keys";
-            return Err(malformed(pk, sk, problem));
+            return Err(malformed_record(pk, sk, problem));
         }
     }
     let are_whole = match record.event_name.as_str() {
@@ -102,17 +103,17 @@ fn check_images(record: &EventRecord, pk: &str, sk: &str) -> Result<(), Malforme
         "REMOVE" => !before.is_empty() && after.is_empty(),
         _ => {
             let problem = "its event name is not INSERT, MODIFY or REMOVE";
-            return Err(malformed(pk, sk, problem));
+            return Err(malformed_record(pk, sk, problem));
         }
     };
     if !are_whole {
         let problem = "an image is missing: the stream must hold NEW_AND_OLD_IMAGES";
-        return Err(malformed(pk, sk, problem));
+        return Err(malformed_record(pk, sk, problem));
     }
     Ok(())
 }
 
-fn malformed(pk: &str, sk: &str, problem: &str) -> Malformed {
+fn malformed_record(pk: &str, sk: &str, problem: &str) -> Malformed {
     Malformed::new("record", format!("pk {pk:?}, sk {sk:?}: {problem}"))
 }
 

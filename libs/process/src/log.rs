@@ -1,4 +1,4 @@
-//! The log of every binary, and the events that are left out of it.
+//! The log of every binary, and the events that it omits.
 
 use tracing::Metadata;
 use tracing_subscriber::{

@@ -27,6 +27,7 @@ use crate::{
 const ITEM_BYTES_MAX: usize = 400 * 1024;
 const EDITED_BYTES_MAX: usize = 64 * 1024;
 
+/// The indexes of a creation's actions.
 const PRIMARY: usize = 0;
 const IDEMPOTENCY: usize = 2;
 

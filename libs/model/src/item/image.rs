@@ -32,7 +32,7 @@ pub fn incomplete(item: &Item) -> Option<PlacedComment> {
 /// published one implies duplicates and ranks.
 ///
 /// Duplicates are made from the whole item, so that they equal it also in attributes that this
-/// version of the code does not know. Only the keys of the sparse indexes are left out. The item is
+/// version of the code does not know. Only the keys of the sparse indexes are omitted. The item is
 /// borrowed, and its text is checked but not copied. A handler looks at two images a record, and
 /// copies of their texts would cost it more than all its other work.
 #[derive(Debug, Clone, PartialEq)]

@@ -54,7 +54,7 @@ pub mod attribute {
     /// The status of an unpublished primary item, and the partition key of the index `moderation`;
     /// absent on others.
     pub const UNPUBLISHED: &str = "unpublished";
-    /// In place of `cd` on an unpublished primary item, and the sort key of the index `moderation`.
+    /// Instead of `cd` on an unpublished primary item, and the sort key of the index `moderation`.
     pub const UNPUBLISHED_CD: &str = "unpublished_cd";
     /// When DynamoDB may remove an item, in seconds since 1970.
     pub const EXPIRES_AT: &str = "expires_at";
@@ -161,7 +161,7 @@ pub struct CommentItem<Blob = CommentBlob, Text = String> {
     pub unpublished_cd: Option<Text>,
 }
 
-/// In place of the text, which an entry of the index `primaries` lacks.
+/// Instead of the text, which an entry of the index `primaries` lacks.
 pub type NoBlob = Option<IgnoredAny>;
 
 fn is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {

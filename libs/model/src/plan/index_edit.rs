@@ -1,7 +1,5 @@
 //! Turns the change of one comment into edits of the page index.
 
-use std::collections::BTreeSet;
-
 use itertools::Itertools;
 
 use crate::{
@@ -57,23 +55,27 @@ pub fn index_edits(
     let mut edits = Vec::new();
     for product in products {
         let here = last.filter(|(placement, _)| placement.product == *product);
-        let add: BTreeSet<BaseSet> = match here {
+        let mut add: Vec<BaseSet> = match here {
             Some((placement, _)) => placement.base_sets().into(),
-            None => BTreeSet::new(),
+            None => Vec::new(),
         };
-        let mut remove = BTreeSet::new();
+        add.sort_unstable();
+        let mut remove: Vec<BaseSet> = Vec::new();
         for placement in seen {
-            if placement.product == *product {
+            let is_last = here.is_some_and(|(last, _)| last == placement);
+            if placement.product == *product && !is_last {
                 remove.extend(placement.base_sets());
             }
         }
         remove.retain(|set| !add.contains(set));
+        remove.sort_unstable();
+        remove.dedup();
         edits.push(IndexEdit {
             product: product.clone(),
             id: id.clone(),
             created_at: here.map(|(_, created_at)| created_at),
-            add: add.into_iter().collect(),
-            remove: remove.into_iter().collect(),
+            add,
+            remove,
         });
     }
     edits
