@@ -2,16 +2,16 @@
 //! them.
 //!
 //! `recent`, `audit`, `quarantine` and `rebuild` are pipelines (`repair::pipeline`): finder →
-//! suspects → repair → position. The folders in reading order:
+//! suspects → repair → position. Each folder imports only from those below it:
 //!
 //! - `entry`: how a command begins, on a command line (which `pagemark repair` shares) or as a
 //!   Lambda function.
 //! - `commands`: what each command does, as one run.
-//! - `run`: a run, with its lease, its end, its report and its progress.
-//! - `find`: the finders. An export reads the journal in the same way.
-//! - `repair`: the only code that repairs comments.
 //! - `state`: what runs remember. It says how far an audit and a rebuild have come, and whether
 //!   readers may believe the page index.
+//! - `find`: the finders. An export reads the journal in the same way.
+//! - `repair`: the only code that repairs comments, and the page index as a run found it.
+//! - `run`: a run, with its lease, its end, its report, its progress and its unresolved comments.
 //!
 //! **Invariant:** only this crate, and the start and stop of `pagemark up`, mark index partitions
 //! ready, confirm them, and advance watermarks.
@@ -36,4 +36,4 @@ pub use run::Job;
 pub use run::progress::{Progress, per_second};
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
-pub use state::unresolved::remembered as unresolved_comments;
+pub use run::unresolved::remembered as unresolved_comments;

@@ -19,12 +19,12 @@ use crate::{
         index_scan::{IndexScan, STEPS_OF_A_COMMENT},
         table_scan::TableScan,
     },
-    repair::pipeline::{Finder, Pipeline},
-    run::{Job, Run, answer_of_index, report::Report, settings::ms},
-    state::{
-        checkpoint::{AUDIT, Checkpoint, INDEX_SCAN, POSITION, SegmentState, segment_states},
+    repair::{
         index_snapshot::{IndexSnapshot, Scope},
+        pipeline::{Finder, Pipeline},
     },
+    run::{Job, Run, answer_of_index, report::Report, settings::ms},
+    state::checkpoint::{AUDIT, Checkpoint, INDEX_SCAN, POSITION, SegmentState, segment_states},
 };
 
 struct Audit<'run> {

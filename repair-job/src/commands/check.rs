@@ -11,9 +11,12 @@ use process::StoreError;
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    repair::{LEFT_OUT, repair_all},
+    repair::{
+        LEFT_OUT,
+        index_snapshot::{IndexScope, IndexSnapshot, Scope},
+        repair_all,
+    },
     run::{Job, Run, index_is_away, report::Report},
-    state::index_snapshot::{IndexScope, IndexSnapshot, Scope},
 };
 
 /// Shown for something that is absent, or that should be absent.

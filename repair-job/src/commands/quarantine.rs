@@ -10,9 +10,11 @@ use functions::{Quarantine, quarantine::QuarantinedBatch};
 use process::StoreError;
 
 use crate::{
-    repair::pipeline::{Finder, Found, Pipeline},
+    repair::{
+        index_snapshot::{IndexSnapshot, Scope},
+        pipeline::{Finder, Found, Pipeline},
+    },
     run::{Job, Run, report::Report},
-    state::index_snapshot::{IndexSnapshot, Scope},
 };
 
 /// Maximum number of batches that are listed at once, and counted for the progress display or the

@@ -28,11 +28,10 @@ use crate::{
         journal::{JournalFinder, Window, journal_from, journal_to, reaches_back_to},
     },
     repair::{pipeline::Pipeline, repair_all},
-    run::{Job, Run, report::Report, settings::ms},
+    run::{Job, Run, report::Report, settings::ms, unresolved},
     state::{
         confirm::remember_rebuild,
         filling::{Filling, RESUMES, Wanted, fill},
-        unresolved,
     },
 };
 

@@ -17,15 +17,12 @@ use tokio::time::Instant;
 use crate::{
     find::journal::{JournalFinder, Window, oldest_entry},
     repair::{
-        pipeline::{Pipeline, State},
+        index_snapshot::{IndexSnapshot, Scope},
+        pipeline::Pipeline,
         repair_all,
     },
-    run::{Job, Run, report::Report, settings::ms},
-    state::{
-        confirm::Confirmer,
-        index_snapshot::{IndexSnapshot, Scope},
-        unresolved,
-    },
+    run::{Job, Run, outcome::State, report::Report, settings::ms, unresolved},
+    state::confirm::Confirmer,
 };
 
 /// How often the watermarks advance through empty parts of the journal.

@@ -20,9 +20,11 @@ use tokio::time::{Duration, Instant};
 
 use super::{ITEMS_PER_COMMENT, scores_of};
 use crate::{
-    repair::pipeline::{Finder, Found, Suspects},
+    repair::{
+        index_snapshot::IndexSnapshot,
+        pipeline::{Finder, Found, Suspects},
+    },
     run::Run,
-    state::index_snapshot::IndexSnapshot,
 };
 
 const TOGETHER: usize = 500;

@@ -21,9 +21,11 @@ use table::ItemKey;
 
 use super::scores_of;
 use crate::{
-    repair::pipeline::{Finder, Found},
+    repair::{
+        index_snapshot::{IndexScope, IndexSnapshot},
+        pipeline::{Finder, Found},
+    },
     run::{Run, index_is_away},
-    state::index_snapshot::{IndexScope, IndexSnapshot},
 };
 
 /// Maximum number of items read in one call. An answer also ends after a megabyte.

@@ -19,6 +19,7 @@
 //! **Invariant:** a second run finds nothing. When the tests' fixture ends, it has an audit check
 //! everything.
 
+pub(crate) mod index_snapshot;
 pub(crate) mod pipeline;
 
 use std::{collections::BTreeSet, time::Duration};
@@ -36,9 +37,14 @@ use table::Transacted;
 use tokio::time::Instant;
 
 use crate::{
-    repair::pipeline::{Differences, Outcome, State, Suspects},
-    run::{Job, Run, index_is_away},
-    state::index_snapshot::{IndexScope, Scope},
+    repair::{
+        index_snapshot::{IndexScope, Scope},
+        pipeline::Suspects,
+    },
+    run::{
+        Job, Run, index_is_away,
+        outcome::{Differences, Outcome, State},
+    },
 };
 
 /// Maximum number of attempts for a comment that keeps changing.

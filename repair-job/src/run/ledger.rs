@@ -16,9 +16,9 @@ use model::{
 use parking_lot::{Mutex, MutexGuard};
 use process::StoreError;
 
-use crate::{
-    repair::pipeline::{Differences, State},
-    run::report::{Report, TEXTS_MAX},
+use crate::run::{
+    outcome::{Differences, State},
+    report::{Report, TEXTS_MAX},
 };
 
 /// Maximum number of differences and comments remembered as counted: those of 200,000 comments with

@@ -5,9 +5,11 @@
 
 pub(crate) mod lease;
 pub(crate) mod ledger;
+pub(crate) mod outcome;
 pub(crate) mod progress;
 pub(crate) mod report;
 pub(crate) mod settings;
+pub(crate) mod unresolved;
 
 use std::sync::{
     Arc,
@@ -20,15 +22,12 @@ use process::{Remedy, Stop, StopReason, Store, StoreError, now};
 use table::{Table, capacity::Meter};
 use tokio::time::Instant;
 
-use crate::{
-    run::{
-        lease::{describe, hold_lease},
-        ledger::Ledger,
-        progress::Progress,
-        report::{LastRun, Report, Stopped},
-        settings::JobSettings,
-    },
-    state::unresolved,
+use crate::run::{
+    lease::{describe, hold_lease},
+    ledger::Ledger,
+    progress::Progress,
+    report::{LastRun, Report, Stopped},
+    settings::JobSettings,
 };
 
 pub(crate) const RUN: &str = "run";

@@ -14,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use table::{ItemKey, Table};
 use tokio::time::{Duration, Instant};
 
-use crate::{repair::pipeline::Outcome, run::Run, state::index_snapshot::IndexSnapshot};
+use crate::{
+    repair::index_snapshot::IndexSnapshot,
+    run::{Run, outcome::Outcome},
+};
 
 pub(crate) const AUDIT: &str = "audit";
 
@@ -184,10 +187,7 @@ mod tests {
     use table::TableConfig;
 
     use super::*;
-    use crate::{
-        repair::pipeline::State,
-        run::{Job, settings::JobSettings},
-    };
+    use crate::run::{Job, outcome::State, settings::JobSettings};
 
     #[tokio::test]
     async fn a_segment_with_a_comment_that_takes_too_long_does_not_count_as_checked() {

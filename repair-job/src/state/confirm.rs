@@ -24,12 +24,14 @@ use tokio::time::Instant;
 
 use crate::{
     find::journal::{Journal, JournalFinder, Part, Window, oldest_entry, windows},
-    repair::{LEFT_OUT, pipeline::Pipeline, repair_all},
-    run::{Job, Run, index_is_away, settings::ms},
-    state::{
-        confirm_plan::{Check, LastConfirmation, Seen, Step, Tokens, plan},
+    repair::{
+        LEFT_OUT,
         index_snapshot::{IndexSnapshot, Scope},
+        pipeline::Pipeline,
+        repair_all,
     },
+    run::{Job, Run, index_is_away, settings::ms},
+    state::confirm_plan::{Check, LastConfirmation, Seen, Step, Tokens, plan},
 };
 
 /// The kind of the state that stores the last confirmation. Tables of the first version have it

@@ -24,12 +24,12 @@ use tokio::time::Instant;
 
 use crate::{
     find::journal::{journal_from, reaches_back_to},
-    repair::pipeline::{Finder, Found, Pipeline},
-    run::{Job, Run},
-    state::{
-        checkpoint::STORE_EVERY,
+    repair::{
         index_snapshot::{IndexScope, Scope},
+        pipeline::{Finder, Found, Pipeline},
     },
+    run::{Job, Run},
+    state::checkpoint::STORE_EVERY,
 };
 
 const REBUILD: &str = "rebuild";
