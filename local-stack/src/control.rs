@@ -2,7 +2,7 @@
 //! its page index is.
 //!
 //! It speaks HTTP/1.1. At `SETTLING` the answer says how much is left to process. Elsewhere, the
-//! first line of a request's body is a `Request` as JSON, and the answer's body is an `Outcome`.
+//! first line of a request's body is a `Request` as JSON, and the answer's body is a `CommandOutput`.
 //! The end of the request's body asks the run to stop; the run then reports what it did until then.
 //! A client that has gone ends it too.
 
@@ -27,7 +27,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use page_index::PageIndex;
-use repair_job::{Job, Outcome, RunArgs, Stop, print_outcome, run_on};
+use repair_job::{CommandOutput, Job, RunArgs, Stop, print_outcome, run_on};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use table::Table;
 use tokio::{
@@ -180,7 +180,7 @@ async fn answer(
 async fn run(
     mut body: Incoming,
     (table, index, quarantine, index_state): Stores,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutput> {
     let command = timeout(COMMAND_WITHIN, first_line(&mut body)).await;
     let command = command
         .with_context(|| format!("no command arrived within {} s", COMMAND_WITHIN.as_secs()))??;
@@ -254,7 +254,7 @@ pub async fn request(
     socket: &Path,
     args: &RunArgs,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutput> {
     let mut command = serde_json::to_vec(&Request {
         version: VERSION.to_owned(),
         args: serde_json::to_value(args)?,
@@ -322,7 +322,7 @@ mod tests {
     }
 
     /// What a client makes of a stack that closes the connection after it has sent this.
-    async fn answered(head: &str, body: &str) -> Result<Outcome, String> {
+    async fn answered(head: &str, body: &str) -> Result<CommandOutput, String> {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("s");
         let listener = UnixListener::bind(&socket).unwrap();

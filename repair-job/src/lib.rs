@@ -26,10 +26,14 @@ mod run;
 mod state;
 
 pub use commands::audit_plan::AuditOptions;
-pub use commands::status::{IndexStatus, Status};
-pub use entry::command_line::{Outcome, Signals, on_signals, print_outcome, run_command, run_on};
-pub use entry::config::{Command, Config, EXIT_CODES, FunctionConfig, RunArgs};
-pub use entry::function::{Asked, FUNCTION, Invoked, SegmentAudit, invoked, metrics_line};
+pub use commands::status::{IndexStatus, JobStatus};
+pub use entry::command_line::{
+    CommandOutput, Signals, on_signals, print_outcome, run_command, run_on,
+};
+pub use entry::config::{EXIT_CODES, FunctionConfig, RepairCommand, RepairConfig, RunArgs};
+pub use entry::function::{
+    FUNCTION, FunctionCommand, Invoked, SegmentAudit, invoked, metrics_line,
+};
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};
 pub use process::{Stop, StopReason};
 pub use run::Job;

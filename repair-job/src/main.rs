@@ -6,7 +6,9 @@ use std::{io::IsTerminal, process::ExitCode, time::Duration};
 use functions::invocation::deadline_at;
 use lambda_runtime::{LambdaEvent, service_fn};
 use process::{log::start_log, parse_settings};
-use repair_job::{Asked, Config, FunctionConfig, Job, Stop, invoked, metrics_line, run_command};
+use repair_job::{
+    FunctionCommand, FunctionConfig, Job, RepairConfig, Stop, invoked, metrics_line, run_command,
+};
 use table::Table;
 
 /// Time that the function keeps back before its deadline: to complete the call under way, store its
@@ -24,7 +26,7 @@ async fn main() -> anyhow::Result<ExitCode> {
     Box::pin(run()).await
 }
 
-/// The Lambda function. An event says what it asks for ([`Asked`]).
+/// The Lambda function. An event names its [command](FunctionCommand).
 async fn serve() -> Result<(), lambda_runtime::Error> {
     let config: FunctionConfig = parse_settings();
     start_log("info", tracing_subscriber::fmt::layer().json())?;
@@ -41,7 +43,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
-            let asked = Asked::by(&event.payload)?;
+            let asked = FunctionCommand::of_event(&event.payload)?;
             let job = Job::new(table, index, asked.settings(config.settings), stop);
             let done = Box::pin(invoked(&job, &quarantine, asked)).await;
             println!("{}", metrics_line(&done, &config.metrics.metrics_namespace));
@@ -52,7 +54,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
 }
 
 async fn run() -> anyhow::Result<ExitCode> {
-    let config: Config = parse_settings();
+    let config: RepairConfig = parse_settings();
     let ansi = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt::layer()
         .with_writer(std::io::stderr)

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use local_stack::control::{SOCKET, request};
-use repair_job::{Config, Outcome, RunArgs, Status, exit};
+use repair_job::{CommandOutput, JobStatus, RepairConfig, RunArgs, exit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -43,12 +43,12 @@ impl Served {
         }
     }
 
-    async fn run(&self, line: &[&str]) -> Outcome {
+    async fn run(&self, line: &[&str]) -> CommandOutput {
         let outcome = request(&self.socket, &args(line), std::future::pending()).await;
         outcome.unwrap_or_else(|error| panic!("{line:?}: {error:#}"))
     }
 
-    async fn status(&self) -> Status {
+    async fn status(&self) -> JobStatus {
         let (table, index) = (
             self.running.stack.table().clone(),
             self.running.stack.index().clone(),
@@ -79,7 +79,7 @@ impl Served {
 
 fn args(line: &[&str]) -> RunArgs {
     let stores = ["repair-job", "--table=unused", "--redis-url=redis://unused"];
-    Config::parse_from(stores.iter().chain(line)).run
+    RepairConfig::parse_from(stores.iter().chain(line)).run
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, time::Duration};
 use model::ProductId;
 use page_index::NotReady;
 use process::now;
-use repair_job::{Asked, Invoked, Job, Report, Stop};
+use repair_job::{FunctionCommand, Invoked, Job, Report, Stop};
 
 use super::{HeldRun, end_redis, is_ready, job, job_with, recent, settings};
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores};
@@ -42,9 +42,9 @@ async fn start() -> Stores {
     stores
 }
 
-const SCHEDULED: Asked = Asked::Recent;
+const SCHEDULED: FunctionCommand = FunctionCommand::Recent;
 
-async fn invoke(job: Job, stores: &Stores, asked: Asked) -> Invoked {
+async fn invoke(job: Job, stores: &Stores, asked: FunctionCommand) -> Invoked {
     Box::pin(repair_job::invoked(&job, &stores.quarantine(), asked)).await
 }
 

@@ -20,7 +20,7 @@ use crate::{
         table_scan::TableScan,
     },
     repair::{
-        index_snapshot::{IndexSnapshot, Scope},
+        index_snapshot::{IndexSnapshot, RepairScope},
         pipeline::{Finder, Pipeline},
     },
     run::{Job, Run, answer_of_index, report::Report, settings::ms},
@@ -159,11 +159,13 @@ impl Audit<'_> {
     /// to end before the scan did.
     async fn repair_found<P: Clone + Serialize>(
         &self,
-        finder: impl Finder<Position = Option<P>>,
+        finder: impl Finder<ScanPosition = Option<P>>,
         checkpoint: &mut Checkpoint<'_, P>,
     ) -> Result<bool, StoreError> {
         let mut found = Pipeline::new(self.run, finder);
-        while let Some((position, outcome)) = found.next(Scope::of_all(&self.snapshot)).await? {
+        while let Some((position, outcome)) =
+            found.next(RepairScope::of_all(&self.snapshot)).await?
+        {
             checkpoint.record(position, &outcome).await?;
         }
         Ok(found.is_complete())

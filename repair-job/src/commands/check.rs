@@ -13,7 +13,7 @@ use serde_dynamo::{AttributeValue, Item};
 use crate::{
     repair::{
         LEFT_OUT,
-        index_snapshot::{IndexScope, IndexSnapshot, Scope},
+        index_snapshot::{IndexScope, IndexSnapshot, RepairScope},
         repair_all,
     },
     run::{Job, Run, index_is_away, report::Report},
@@ -35,7 +35,7 @@ const OWN: [&str; 4] = [
 /// The rows of the table that a person reads, by the key of a derived item or entry. The cells say
 /// what it is, its state, what is there and what should be. No cell holds text that a commenter
 /// wrote.
-type Rows = BTreeMap<String, [String; 4]>;
+type ComparisonRows = BTreeMap<String, [String; 4]>;
 
 impl Job {
     /// Checks one comment. `product` names another product to look in. The notes show what is there
@@ -48,7 +48,7 @@ impl Job {
         let work = async |run: &Run<'_>| {
             let table_id = self.table.describe().await?.id;
             let snapshot = IndexSnapshot::read(run, &table_id).await?;
-            let scope = Scope::of_all(&snapshot);
+            let scope = RepairScope::of_all(&snapshot);
             for line in describe(self, id, &places, &scope).await? {
                 run.ledger.add_note(line);
             }
@@ -69,7 +69,7 @@ async fn describe(
     job: &Job,
     id: &CommentId,
     places: &Places,
-    scope: &Scope<'_>,
+    scope: &RepairScope<'_>,
 ) -> Result<Vec<String>, StoreError> {
     let mut lines = vec![format!("comment {id}")];
     let items = job.table.items_of(id).await?;
@@ -141,9 +141,9 @@ fn primary_line(collection: &Collection<'_>) -> String {
     }
 }
 
-fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Rows {
+fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> ComparisonRows {
     let last = collection.last();
-    let mut rows = Rows::new();
+    let mut rows = ComparisonRows::new();
     let mut add = |what: &str, state: &str, key: String, is: &str, should_be: &str| {
         rows.insert(key, [what, state, is, should_be].map(str::to_owned));
     };
@@ -250,7 +250,7 @@ fn name(product: &ProductId, language: Option<&model::Language>) -> String {
     )
 }
 
-fn table(rows: &Rows) -> Vec<String> {
+fn table(rows: &ComparisonRows) -> Vec<String> {
     let titles = ["", "state", "is", "should be", "key"];
     let cells = rows
         .iter()

@@ -11,8 +11,8 @@ use process::StoreError;
 
 use crate::{
     repair::{
-        index_snapshot::{IndexSnapshot, Scope},
-        pipeline::{Finder, Found, Pipeline},
+        index_snapshot::{IndexSnapshot, RepairScope},
+        pipeline::{Finder, Finding, Pipeline},
     },
     run::{Job, Run, report::Report},
 };
@@ -46,7 +46,7 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreErr
         },
     );
     let (mut removed, mut kept) = (0, 0);
-    while let Some((batch, outcome)) = batches.next(Scope::of_all(&snapshot)).await? {
+    while let Some((batch, outcome)) = batches.next(RepairScope::of_all(&snapshot)).await? {
         // A rebuild fills partitions without a marker from the table, regardless of the quarantine.
         // But a page index that does not answer may have markers and miss entries.
         let is_done =
@@ -75,9 +75,9 @@ struct BatchRead {
 }
 
 impl Finder for QuarantineFinder<'_> {
-    type Position = BatchRead;
+    type ScanPosition = BatchRead;
 
-    async fn find(&mut self) -> Result<Option<Found<BatchRead>>, StoreError> {
+    async fn find(&mut self) -> Result<Option<Finding<BatchRead>>, StoreError> {
         loop {
             let Some(name) = self.names.pop_front() else {
                 return Ok(None);
@@ -97,7 +97,7 @@ impl Finder for QuarantineFinder<'_> {
                 is_readable: batch.unreadable.is_empty(),
             };
             let checked = batch.comments.len();
-            return Ok(Some(Found {
+            return Ok(Some(Finding {
                 suspects: batch.comments.into(),
                 checked,
                 steps: 1,

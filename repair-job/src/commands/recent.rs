@@ -17,11 +17,11 @@ use tokio::time::Instant;
 use crate::{
     find::journal::{JournalFinder, Window, oldest_entry},
     repair::{
-        index_snapshot::{IndexSnapshot, Scope},
+        index_snapshot::{IndexSnapshot, RepairScope},
         pipeline::Pipeline,
         repair_all,
     },
-    run::{Job, Run, outcome::State, report::Report, settings::ms, unresolved},
+    run::{Job, Run, outcome::CommentOutcome, report::Report, settings::ms, unresolved},
     state::confirm::Confirmer,
 };
 
@@ -123,20 +123,23 @@ async fn duplicates_watermark(
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;
-    for (id, state) in repair_all(run, comments.into(), &Scope::of_all(snapshot), None)
+    for (id, state) in repair_all(run, comments.into(), &RepairScope::of_all(snapshot), None)
         .await?
         .states
     {
         match state {
             // If the page index was not checked, its part may still be wrong.
-            State::Settled if snapshot.answers() => {
+            CommentOutcome::Settled if snapshot.answers() => {
                 if run.may_remember() {
                     unresolved::forget(table, &id).await?;
                 }
             }
             // Already counted.
-            State::Unresolved(_) => {}
-            State::Settled | State::KeepsChanging | State::IndexAway(_) | State::LeftOut(_) => {
+            CommentOutcome::Unresolved(_) => {}
+            CommentOutcome::Settled
+            | CommentOutcome::KeepsChanging
+            | CommentOutcome::IndexAway(_)
+            | CommentOutcome::LeftOut(_) => {
                 run.ledger.add_unresolved(format!(
                     "comment {id} needed a person, and could not be checked again"
                 ));
@@ -161,7 +164,7 @@ async fn reconcile(
         JournalFinder::new(&job.table, window, "the next run resumes at"),
     );
     let mut advanced_at = Instant::now();
-    while let Some((part, outcome)) = journal.next(Scope::of_all(snapshot)).await? {
+    while let Some((part, outcome)) = journal.next(RepairScope::of_all(snapshot)).await? {
         part.unreadable
             .into_iter()
             .for_each(|what| run.ledger.add_unresolved_once(what));

@@ -33,7 +33,7 @@ pub struct IndexStatus {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Status {
+pub struct JobStatus {
     pub index: Result<IndexStatus, String>,
     pub duplicates_watermark: Option<Timestamp>,
     pub journal_reaches_back: bool,
@@ -56,7 +56,7 @@ impl Job {
         &self,
         segments: u32,
         quarantine: Option<&Quarantine>,
-    ) -> Result<Status, StoreError> {
+    ) -> Result<JobStatus, StoreError> {
         let (table, present) = (&self.table, now());
         let table_id = table.describe().await?.id;
         let watermark = table.watermark().await?;
@@ -77,7 +77,7 @@ impl Job {
             Some(quarantine) => Some(quarantine.list(None, LISTED_MAX).await?.len()),
             None => None,
         };
-        Ok(Status {
+        Ok(JobStatus {
             index: index_status(&self.index, &table_id, present).await?,
             duplicates_watermark: watermark,
             journal_reaches_back: watermark
@@ -131,7 +131,7 @@ async fn index_status(
         }))
 }
 
-impl fmt::Display for Status {
+impl fmt::Display for JobStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let instant = |at: Option<Timestamp>| at.map_or("never".to_owned(), |at| at.to_string());
         let mut text = String::new();

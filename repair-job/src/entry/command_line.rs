@@ -16,7 +16,7 @@ use table::Table;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::{
-    entry::config::{Command, RunArgs},
+    entry::config::{RepairCommand, RunArgs},
     run::{
         Job,
         report::{Report, exit},
@@ -24,7 +24,7 @@ use crate::{
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct CommandOutput {
     pub output: String,
     pub exit_code: u8,
 }
@@ -55,7 +55,7 @@ pub async fn run_command(
 /// ends the process.
 pub async fn print_outcome(
     args: &RunArgs,
-    work: impl Future<Output = anyhow::Result<Outcome>>,
+    work: impl Future<Output = anyhow::Result<CommandOutput>>,
     ask: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
     if let Err(problem) = args.validate() {
@@ -65,7 +65,7 @@ pub async fn print_outcome(
     let signals = tokio::spawn(on_signals("stopping", exit::FAILURE, ask)?);
     let outcome = work.await;
     signals.abort();
-    let Outcome { output, exit_code } = outcome?;
+    let CommandOutput { output, exit_code } = outcome?;
     // The exit code counts even if nobody reads the output any more.
     io::stdout().write_all(output.as_bytes()).ok();
     Ok(ExitCode::from(exit_code))
@@ -77,10 +77,10 @@ pub async fn print_outcome(
 /// # Errors
 /// Something could not be found out, or the command does not [validate](RunArgs::validate). The
 /// errors of the run itself are in its report.
-pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
+pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> {
     args.validate().map_err(anyhow::Error::msg)?;
     let run: BoxFuture<'_, Report> = match &args.command {
-        Command::Status {
+        RepairCommand::Status {
             segments,
             quarantine,
             s3_url,
@@ -95,14 +95,14 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<Outcome> {
                 .context("the status is not known")?;
             return outcome(args, &status, &status, 0);
         }
-        Command::Check { id, product } => job.check(id, product.as_ref()).boxed(),
-        Command::Recent { since } => job.recent_since(*since).boxed(),
-        Command::Audit(options) => job.audit(*options).boxed(),
-        Command::Quarantine(place) => {
+        RepairCommand::Check { id, product } => job.check(id, product.as_ref()).boxed(),
+        RepairCommand::Recent { since } => job.recent_since(*since).boxed(),
+        RepairCommand::Audit(options) => job.audit(*options).boxed(),
+        RepairCommand::Quarantine(place) => {
             async { job.quarantine(&place.connect().await).await }.boxed()
         }
-        Command::Rebuild { segments } => job.rebuild(*segments).boxed(),
-        Command::Erase { author } => job.erase(author).boxed(),
+        RepairCommand::Rebuild { segments } => job.rebuild(*segments).boxed(),
+        RepairCommand::Erase { author } => job.erase(author).boxed(),
     };
     let report = run.await;
     outcome(args, &report.json(), &report, report.exit_code())
@@ -113,12 +113,12 @@ fn outcome(
     json: &impl Serialize,
     text: &impl Display,
     exit_code: u8,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<CommandOutput> {
     let output = match args.json {
         true => format!("{}\n", serde_json::to_string_pretty(json)?),
         false => format!("{text}\n"),
     };
-    Ok(Outcome { output, exit_code })
+    Ok(CommandOutput { output, exit_code })
 }
 
 /// Ctrl-C and SIGTERM. From the first [`Signals::listen`] on, these signals alone do not end the

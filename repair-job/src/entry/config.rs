@@ -30,7 +30,7 @@ Exit code, a sum of bits:
 /// Finds and repairs differences between comments and the data derived from them.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "repair-job", version, after_help = EXIT_CODES)]
-pub struct Config {
+pub struct RepairConfig {
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub struct RunArgs {
     pub max_run_time: Option<Duration>,
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: RepairCommand,
 }
 
 impl RunArgs {
@@ -77,7 +77,7 @@ impl RunArgs {
         if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {
             return Err(format!("a time of {} s is too long", time.as_secs()));
         }
-        if let Command::Audit(AuditOptions {
+        if let RepairCommand::Audit(AuditOptions {
             segment: Some(segment),
             segments,
             ..
@@ -94,14 +94,17 @@ impl RunArgs {
 
     /// Whether the command takes so long that its progress is shown.
     pub fn has_progress(&self) -> bool {
-        !matches!(self.command, Command::Check { .. } | Command::Status { .. })
+        !matches!(
+            self.command,
+            RepairCommand::Check { .. } | RepairCommand::Status { .. }
+        )
     }
 
     /// Makes this the place of the quarantine, for a command that uses it.
     pub fn set_quarantine(&mut self, place: QuarantineLocation) {
-        if let Command::Quarantine(args) = &mut self.command {
+        if let RepairCommand::Quarantine(args) = &mut self.command {
             args.quarantine = place;
-        } else if let Command::Status { quarantine, .. } = &mut self.command {
+        } else if let RepairCommand::Status { quarantine, .. } = &mut self.command {
             *quarantine = Some(place);
         }
     }
@@ -111,7 +114,7 @@ impl RunArgs {
 #[derive(Debug, Clone, Subcommand, IntoStaticStr, Serialize, Deserialize)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Command {
+pub enum RepairCommand {
     /// Repair every comment that has changed since the last run: what the hourly run does first.
     Recent {
         /// Check again what has changed since this time, such as 2024-01-31T06:00:00Z.
@@ -184,14 +187,14 @@ mod tests {
 
     use super::*;
 
-    fn parse(line: &[&str]) -> Config {
+    fn parse(line: &[&str]) -> RepairConfig {
         let stores = ["repair-job", "--table=t", "--redis-url=redis://h"];
-        Config::try_parse_from(stores.iter().chain(line)).unwrap()
+        RepairConfig::try_parse_from(stores.iter().chain(line)).unwrap()
     }
 
     #[test]
     fn the_command_lines_are_consistent() {
-        Config::command().debug_assert();
+        RepairConfig::command().debug_assert();
         FunctionConfig::command().debug_assert();
     }
 
@@ -202,7 +205,7 @@ mod tests {
             (&["status", "--quarantine=folder:q"], true),
         ] {
             let config = parse(line);
-            let Command::Status { quarantine, .. } = &config.run.command else {
+            let RepairCommand::Status { quarantine, .. } = &config.run.command else {
                 panic!("{config:?}")
             };
             assert_eq!(quarantine.is_some(), is_counted, "{line:?}");

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     commands::{
         audit_plan::{AuditOptions, SEGMENTS},
-        status::Status,
+        status::JobStatus,
     },
     run::{Job, report::Report, settings::JobSettings},
 };
@@ -28,7 +28,7 @@ const WHY_CHARS_MAX: usize = 300;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
-pub enum Asked {
+pub enum FunctionCommand {
     /// `recent`, by `{"command": "recent"}`. The schedule asks for it every five minutes, because
     /// it confirms the page index. Partitions of the page index that have no marker are then
     /// rebuilt.
@@ -78,12 +78,12 @@ impl SegmentAudit {
     }
 }
 
-impl Asked {
+impl FunctionCommand {
     /// Reads an event.
     ///
     /// # Errors
     /// The audit of a segment is malformed.
-    pub fn by(event: &Value) -> Result<Self, serde_json::Error> {
+    pub fn of_event(event: &Value) -> Result<Self, serde_json::Error> {
         if event["command"].is_string() {
             Self::deserialize(event)
         } else {
@@ -114,22 +114,22 @@ pub struct Invoked {
     /// One report per command that ran: `recent`, `quarantine`, `audit` or `rebuild`.
     pub reports: Vec<Report>,
     /// The state of everything afterwards, or why it is unknown.
-    pub status: Result<Status, String>,
+    pub status: Result<JobStatus, String>,
 }
 
 /// Does what the event asks for. The hourly run first reconciles recent changes, then works off the
 /// quarantine. With the time that is left, `audit` checks the parts of the table and of the page
 /// index whose last check is nearly a week old.
-pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: Asked) -> Invoked {
+pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: FunctionCommand) -> Invoked {
     let reports = match asked {
-        Asked::Hourly => Box::pin(hourly(job, quarantine)).await,
-        Asked::Recent => {
+        FunctionCommand::Hourly => Box::pin(hourly(job, quarantine)).await,
+        FunctionCommand::Recent => {
             let recent = Box::pin(job.recent()).await;
             let rebuild = Box::pin(job.rebuild_missing(REBUILD_READERS)).await;
             [recent].into_iter().chain(rebuild).collect()
         }
-        Asked::Rebuild => vec![Box::pin(job.rebuild(REBUILD_READERS)).await],
-        Asked::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
+        FunctionCommand::Rebuild => vec![Box::pin(job.rebuild(REBUILD_READERS)).await],
+        FunctionCommand::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
     };
     for Report {
         command, failure, ..
@@ -313,19 +313,19 @@ mod tests {
 
     #[test]
     fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {
-        let asked = |event: &str| Asked::by(&serde_json::from_str(event).unwrap());
+        let asked = |event: &str| FunctionCommand::of_event(&serde_json::from_str(event).unwrap());
         let by = |event: &str| asked(event).unwrap();
-        assert_eq!(by(r#"{"command": "recent"}"#), Asked::Recent);
-        assert_eq!(by(r#"{"command": "rebuild"}"#), Asked::Rebuild);
+        assert_eq!(by(r#"{"command": "recent"}"#), FunctionCommand::Recent);
+        assert_eq!(by(r#"{"command": "rebuild"}"#), FunctionCommand::Rebuild);
         assert_eq!(
             by(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#),
-            Asked::Hourly
+            FunctionCommand::Hourly
         );
         let audit =
             |part: &str, of: &str| asked(&format!(r#"{{"command": "audit", {part}, "of": {of}}}"#));
         let part = r#""segment": 7, "since": "2026-01-31T12:00:00.123Z""#;
         let of = r#"{"segments": 8, "at_once": 2, "max_write_units": 40}"#;
-        let Ok(Asked::Audit(segment)) = audit(part, of) else {
+        let Ok(FunctionCommand::Audit(segment)) = audit(part, of) else {
             panic!("not understood")
         };
         let of_segment = segment.options();
@@ -357,7 +357,7 @@ mod tests {
     fn the_segments_of_a_big_repair_share_its_limits() {
         let event = r#"{"command": "audit", "segment": 3, "since": "2026-01-31T12:00:00.123Z",
                         "of": {"segments": 4, "at_once": 8, "max_write_units": 40}}"#;
-        let asked = Asked::by(&serde_json::from_str(event).unwrap()).unwrap();
+        let asked = FunctionCommand::of_event(&serde_json::from_str(event).unwrap()).unwrap();
         let settings = asked.settings(JobSettings {
             max_read_units: Some(3),
             ..JobSettings::default()

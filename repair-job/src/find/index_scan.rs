@@ -22,7 +22,7 @@ use super::{ITEMS_PER_COMMENT, scores_of};
 use crate::{
     repair::{
         index_snapshot::IndexSnapshot,
-        pipeline::{Finder, Found, Suspects},
+        pipeline::{Finder, Finding, Suspects},
     },
     run::Run,
 };
@@ -128,9 +128,9 @@ pub(crate) struct IndexScan<'run> {
 }
 
 impl Finder for IndexScan<'_> {
-    type Position = Option<IndexScanPosition>;
+    type ScanPosition = Option<IndexScanPosition>;
 
-    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
+    async fn find(&mut self) -> Result<Option<Finding<Self::ScanPosition>>, StoreError> {
         if !self.snapshot.answers() {
             return Err(StoreError::unavailable(
                 Store::PageIndex,
@@ -167,7 +167,7 @@ impl Finder for IndexScan<'_> {
         let steps = u64::try_from(comments)
             .unwrap_or(u64::MAX)
             .saturating_mul(STEPS_OF_A_COMMENT);
-        Ok(Some(Found {
+        Ok(Some(Finding {
             suspects,
             checked: 0,
             steps,

@@ -25,7 +25,7 @@ use process::{StoreError, now};
 use table::{JournalRow, Table};
 
 use crate::{
-    repair::pipeline::{Finder, Found},
+    repair::pipeline::{Finder, Finding},
     run::settings::{JobSettings, ms},
 };
 
@@ -113,7 +113,7 @@ impl<'run> Journal<'run> {
     }
 
     /// The next part; `None` at the end. A comment that changed again may come again.
-    pub async fn next(&mut self) -> Result<Option<Part>, StoreError> {
+    pub async fn next(&mut self) -> Result<Option<JournalPart>, StoreError> {
         // A part is within one hour of the journal.
         let Some(Window { from, to }) = windows(self.left.from, self.left.to).next() else {
             return Ok(None);
@@ -129,7 +129,7 @@ impl<'run> Journal<'run> {
         });
         let mut shards = try_join_all(others).await?;
         shards.push(first);
-        let part = Part::of(Window { from, to }, shards);
+        let part = JournalPart::of(Window { from, to }, shards);
         self.left.from = part.window.to;
         Ok(Some(part))
     }
@@ -151,15 +151,15 @@ impl<'run> JournalFinder<'run> {
 }
 
 impl Finder for JournalFinder<'_> {
-    type Position = Part;
+    type ScanPosition = JournalPart;
 
-    async fn find(&mut self) -> Result<Option<Found<Part>>, StoreError> {
+    async fn find(&mut self) -> Result<Option<Finding<JournalPart>>, StoreError> {
         let Some(mut part) = self.journal.next().await? else {
             return Ok(None);
         };
         let comments = std::mem::take(&mut part.named);
         let (checked, steps) = (comments.len(), part.window.span_ms());
-        Ok(Some(Found {
+        Ok(Some(Finding {
             suspects: comments.into(),
             checked,
             steps,
@@ -174,7 +174,7 @@ impl Finder for JournalFinder<'_> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Part {
+pub struct JournalPart {
     pub(crate) window: Window,
     pub named: BTreeMap<CommentId, Places>,
     /// Those of the named comments that changed. Readers only reported the others.
@@ -188,7 +188,7 @@ fn end_of(shard: &table::Part<JournalRow>) -> Option<Timestamp> {
     shard.next.as_ref().and(shard.rows.last()).map(|row| row.at)
 }
 
-impl Part {
+impl JournalPart {
     /// What the shards of a window brought up to where the first of them has more.
     fn of(window: Window, shards: Vec<table::Part<JournalRow>>) -> Self {
         let to = shards.iter().filter_map(end_of).min().unwrap_or(window.to);
@@ -335,7 +335,7 @@ mod tests {
                 (1..JOURNAL_SHARDS).map(|shard| read(shard, of_time, ENTRIES_OF_OTHERS_MAX));
             let shards: Vec<_> = std::iter::once(first).chain(others).collect();
             read_count += shards.iter().map(|shard| shard.rows.len()).sum::<usize>();
-            let part = Part::of(of_time, shards);
+            let part = JournalPart::of(of_time, shards);
             assert!(
                 part.window.from == next && part.window.to > next,
                 "{:?}",

@@ -23,7 +23,7 @@ use super::scores_of;
 use crate::{
     repair::{
         index_snapshot::{IndexScope, IndexSnapshot},
-        pipeline::{Finder, Found},
+        pipeline::{Finder, Finding},
     },
     run::{Run, index_is_away},
 };
@@ -177,9 +177,9 @@ impl<'run> TableScan<'run> {
 
 impl Finder for TableScan<'_> {
     /// `None` before the first comment.
-    type Position = Option<ItemKey>;
+    type ScanPosition = Option<ItemKey>;
 
-    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
+    async fn find(&mut self) -> Result<Option<Finding<Self::ScanPosition>>, StoreError> {
         if self.is_over {
             return Ok(None);
         }
@@ -194,7 +194,7 @@ impl Finder for TableScan<'_> {
         let whole = self.whole_collections(scanned.rows);
         let (suspects, checked) = self.compare(&whole).await?;
         let (suspects, position) = (suspects.into(), self.position.clone());
-        Ok(Some(Found {
+        Ok(Some(Finding {
             suspects,
             checked,
             steps: read,

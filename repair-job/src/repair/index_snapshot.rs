@@ -16,12 +16,12 @@ use process::{StoreError, now};
 use crate::run::{Run, answer_of_index, ledger::Ledger};
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scope<'run> {
+pub(crate) struct RepairScope<'run> {
     pub(crate) duplicates: bool,
     pub(crate) index: IndexScope<'run>,
 }
 
-impl<'run> Scope<'run> {
+impl<'run> RepairScope<'run> {
     /// The duplicates, and the page index while it answers.
     pub(crate) fn of_all(snapshot: &'run IndexSnapshot) -> Self {
         Self {

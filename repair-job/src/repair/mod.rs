@@ -38,12 +38,12 @@ use tokio::time::Instant;
 
 use crate::{
     repair::{
-        index_snapshot::{IndexScope, Scope},
+        index_snapshot::{IndexScope, RepairScope},
         pipeline::Suspects,
     },
     run::{
         Job, Run, index_is_away,
-        outcome::{Differences, Outcome, State},
+        outcome::{CommentOutcome, Differences, RepairOutcome},
     },
 };
 
@@ -73,9 +73,9 @@ pub(crate) const LEFT_OUT: &str = "the next run checks what was left out";
 pub(crate) async fn repair_all(
     run: &Run<'_>,
     suspects: Suspects,
-    scope: &Scope<'_>,
+    scope: &RepairScope<'_>,
     resumes: Option<&str>,
-) -> Result<Outcome, StoreError> {
+) -> Result<RepairOutcome, StoreError> {
     // Before the comments: a comment's repair may use an empty name again.
     repair_names(run, suspects.names, scope).await?;
     for (partition, name) in suspects.strays {
@@ -94,7 +94,7 @@ pub(crate) async fn repair_all(
         .buffer_unordered(concurrency)
         .collect()
         .await;
-    let outcome = Outcome {
+    let outcome = RepairOutcome {
         states: repaired.into_iter().collect::<Result<_, _>>()?,
     };
     if let (1.., Some(resumes)) = (outcome.left_out(), resumes) {
@@ -107,10 +107,10 @@ async fn repair(
     run: &Run<'_>,
     id: CommentId,
     places: Places,
-    scope: &Scope<'_>,
-) -> Result<(CommentId, State), StoreError> {
+    scope: &RepairScope<'_>,
+) -> Result<(CommentId, CommentOutcome), StoreError> {
     if run.has_failed() {
-        return Ok((id, State::LeftOut("the run has failed".to_owned())));
+        return Ok((id, CommentOutcome::LeftOut("the run has failed".to_owned())));
     }
     let stop = &run.job.stop;
     let most = Instant::now() + TIME_MAX;
@@ -130,7 +130,7 @@ async fn repair(
     match &state {
         // The stop cut the comment's time short.
         Err(error) if error.is_unavailable() && stop.reason().is_some() => {
-            state = Ok(State::LeftOut(error.to_string()));
+            state = Ok(CommentOutcome::LeftOut(error.to_string()));
         }
         Err(_) => run.fail(),
         Ok(_) => {}
@@ -148,7 +148,7 @@ async fn repair(
 async fn repair_names(
     run: &Run<'_>,
     names: BTreeSet<Name>,
-    scope: &Scope<'_>,
+    scope: &RepairScope<'_>,
 ) -> Result<(), StoreError> {
     let index = &run.job.index;
     let IndexScope::Snapshot(snapshot) = scope.index else {
@@ -182,7 +182,7 @@ async fn repair_names(
 struct Repair<'run> {
     job: &'run Job,
     id: &'run CommentId,
-    scope: &'run Scope<'run>,
+    scope: &'run RepairScope<'run>,
     deadline: Instant,
     places: Places,
     found: Differences,
@@ -209,26 +209,29 @@ impl From<StoreError> for Unsettled {
 
 impl Repair<'_> {
     /// Attempts the repair until it succeeds, or the comment's time is up.
-    async fn settle(&mut self) -> Result<State, StoreError> {
+    async fn settle(&mut self) -> Result<CommentOutcome, StoreError> {
         let mut backoff = Backoff::until(self.deadline);
         let mut index_tries = 0;
-        let mut last = Ok(State::KeepsChanging);
+        let mut last = Ok(CommentOutcome::KeepsChanging);
         for _ in 0..ATTEMPTS_MAX {
             if let Some(reason) = self.job.stop.reason() {
-                return Ok(State::LeftOut(reason.to_string()));
+                return Ok(CommentOutcome::LeftOut(reason.to_string()));
             }
             self.found.left.clear();
             last = match self.attempt().await {
-                Ok(()) => return Ok(State::Settled),
-                Err(Unsettled::Changed) => Ok(State::KeepsChanging),
-                Err(Unsettled::TooLate) => Ok(State::LeftOut(
+                Ok(()) => return Ok(CommentOutcome::Settled),
+                Err(Unsettled::Changed) => Ok(CommentOutcome::KeepsChanging),
+                Err(Unsettled::TooLate) => Ok(CommentOutcome::LeftOut(
                     "its edits came too late after it was read".to_owned(),
                 )),
                 Err(Unsettled::Unresolved(what)) => {
-                    return Ok(State::Unresolved(format!("comment {}: {what}", self.id)));
+                    return Ok(CommentOutcome::Unresolved(format!(
+                        "comment {}: {what}",
+                        self.id
+                    )));
                 }
                 Err(Unsettled::IndexAway(error)) => {
-                    let away = Ok(State::IndexAway(error.to_string()));
+                    let away = Ok(CommentOutcome::IndexAway(error.to_string()));
                     index_tries += 1;
                     // A refused call would be refused again.
                     if !error.is_unavailable()
@@ -241,7 +244,10 @@ impl Repair<'_> {
                 }
                 Err(Unsettled::Failed(error)) => match error.remedy() {
                     Remedy::Quarantine => {
-                        return Ok(State::Unresolved(format!("comment {}: {error}", self.id)));
+                        return Ok(CommentOutcome::Unresolved(format!(
+                            "comment {}: {error}",
+                            self.id
+                        )));
                     }
                     Remedy::TryAgain if backoff.wait().await => Err(error),
                     Remedy::TryAgain | Remedy::CallOperator => return Err(error),

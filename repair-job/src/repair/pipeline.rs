@@ -10,20 +10,20 @@ use page_index::{IndexPartition, Name};
 use process::StoreError;
 
 use crate::{
-    repair::{index_snapshot::Scope, repair_all},
-    run::{Run, outcome::Outcome},
+    repair::{index_snapshot::RepairScope, repair_all},
+    run::{Run, outcome::RepairOutcome},
 };
 
 pub(crate) trait Finder {
-    type Position;
+    type ScanPosition;
 
-    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError>;
+    async fn find(&mut self) -> Result<Option<Finding<Self::ScanPosition>>, StoreError>;
 
     /// For a person: where the next run resumes if this one stops now.
     fn resumes(&self) -> String;
 }
 
-pub(crate) struct Found<P> {
+pub(crate) struct Finding<P> {
     pub(crate) suspects: Suspects,
     pub(crate) checked: usize,
     /// How far this brings the progress, in the steps that the command expects.
@@ -83,8 +83,8 @@ impl<'run, F: Finder> Pipeline<'run, F> {
     /// Repairs what the finder finds next. Returns the position after it, and what became of it.
     pub(crate) async fn next(
         &mut self,
-        scope: Scope<'_>,
-    ) -> Result<Option<(F::Position, Outcome)>, StoreError> {
+        scope: RepairScope<'_>,
+    ) -> Result<Option<(F::ScanPosition, RepairOutcome)>, StoreError> {
         let resumes = self.finder.resumes();
         // A stop after the last suspects comes too late: the work is complete.
         if self.is_complete || self.run.must_stop(&resumes) || self.run.has_failed() {

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 use process::StoreError;
 
 use crate::run::{
-    outcome::{Differences, State},
+    outcome::{CommentOutcome, Differences},
     report::{Report, TEXTS_MAX},
 };
 
@@ -155,7 +155,7 @@ impl Ledger {
         id: &CommentId,
         places: &Places,
         Differences { repaired, left }: &Differences,
-        state: Option<&State>,
+        state: Option<&CommentOutcome>,
         is_stopping: bool,
     ) {
         let was_counted = !left.is_empty() && !self.is_new(id.as_str(), "");
@@ -180,21 +180,21 @@ impl Ledger {
         left.iter()
             .for_each(|drift| tracing::info!(comment = %id, %drift, "found"));
         match state {
-            None | Some(State::Settled) => {}
-            Some(State::Unresolved(what)) => {
+            None | Some(CommentOutcome::Settled) => {}
+            Some(CommentOutcome::Unresolved(what)) => {
                 if self.is_newly_unresolved(id, what, places) {
                     self.add_unresolved(what.clone());
                 }
             }
-            Some(State::KeepsChanging) => {
+            Some(CommentOutcome::KeepsChanging) => {
                 self.add_skipped(format!(
                     "comment {id} keeps changing; its last change is in the journal"
                 ));
             }
             // The report says where the next run resumes.
-            Some(State::LeftOut(_)) if is_stopping => {}
-            Some(State::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
-            Some(State::IndexAway(error)) => {
+            Some(CommentOutcome::LeftOut(_)) if is_stopping => {}
+            Some(CommentOutcome::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
+            Some(CommentOutcome::IndexAway(error)) => {
                 self.add_skipped(format!(
                     "comment {id}: its entries in the page index, because {error}"
                 ));
@@ -249,7 +249,13 @@ mod tests {
                 left,
                 ..Differences::default()
             };
-            ledger.add_repaired(&id(comment), &places, &found, Some(&State::Settled), false);
+            ledger.add_repaired(
+                &id(comment),
+                &places,
+                &found,
+                Some(&CommentOutcome::Settled),
+                false,
+            );
             let report = ledger.report();
             assert_eq!(
                 (report.drifted_comments, report.left),
@@ -258,7 +264,7 @@ mod tests {
             );
         }
         let add = |places: &Places, why: &str| {
-            let state = State::Unresolved(why.to_owned());
+            let state = CommentOutcome::Unresolved(why.to_owned());
             ledger.add_repaired(
                 &id("c1"),
                 places,

@@ -3,7 +3,7 @@
 use model::{CommentId, plan::reconcile::Drift};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum CommentOutcome {
     /// The comment was checked. After a run that repairs, it is right.
     Settled,
     Unresolved(String),
@@ -22,15 +22,15 @@ pub(crate) struct Differences {
 }
 
 #[derive(Debug)]
-pub(crate) struct Outcome {
-    pub(crate) states: Vec<(CommentId, State)>,
+pub(crate) struct RepairOutcome {
+    pub(crate) states: Vec<(CommentId, CommentOutcome)>,
 }
 
-impl Outcome {
+impl RepairOutcome {
     pub(crate) fn left_out(&self) -> usize {
         self.states
             .iter()
-            .filter(|(_, state)| matches!(state, State::LeftOut(_)))
+            .filter(|(_, state)| matches!(state, CommentOutcome::LeftOut(_)))
             .count()
     }
 
@@ -42,10 +42,11 @@ impl Outcome {
     /// Why the entries of some comment in the page index were not checked, if so.
     pub(crate) fn index_away(&self) -> Option<&str> {
         self.states.iter().find_map(|(_, state)| match state {
-            State::IndexAway(why) => Some(why.as_str()),
-            State::Settled | State::Unresolved(_) | State::KeepsChanging | State::LeftOut(_) => {
-                None
-            }
+            CommentOutcome::IndexAway(why) => Some(why.as_str()),
+            CommentOutcome::Settled
+            | CommentOutcome::Unresolved(_)
+            | CommentOutcome::KeepsChanging
+            | CommentOutcome::LeftOut(_) => None,
         })
     }
 
@@ -56,6 +57,6 @@ impl Outcome {
     pub(crate) fn is_settled(&self) -> bool {
         self.states
             .iter()
-            .all(|(_, state)| *state == State::Settled)
+            .all(|(_, state)| *state == CommentOutcome::Settled)
     }
 }

@@ -16,7 +16,7 @@ use tokio::time::{Duration, Instant};
 
 use crate::{
     repair::index_snapshot::IndexSnapshot,
-    run::{Run, outcome::Outcome},
+    run::{Run, outcome::RepairOutcome},
 };
 
 pub(crate) const AUDIT: &str = "audit";
@@ -121,7 +121,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     pub(crate) async fn record(
         &mut self,
         position: Option<P>,
-        outcome: &Outcome,
+        outcome: &RepairOutcome,
     ) -> Result<(), StoreError> {
         self.state.began = Some(self.pass);
         if let Some(why) = outcome.index_away() {
@@ -187,7 +187,7 @@ mod tests {
     use table::TableConfig;
 
     use super::*;
-    use crate::run::{Job, outcome::State, settings::JobSettings};
+    use crate::run::{Job, outcome::CommentOutcome, settings::JobSettings};
 
     #[tokio::test]
     async fn a_segment_with_a_comment_that_takes_too_long_does_not_count_as_checked() {
@@ -204,9 +204,10 @@ mod tests {
             JobSettings::default(),
             process::Stop::default(),
         );
-        let too_late = State::LeftOut("its edits came too late after it was read".to_owned());
-        for (state, is_whole) in [(State::Settled, true), (too_late, false)] {
-            let outcome = Outcome {
+        let too_late =
+            CommentOutcome::LeftOut("its edits came too late after it was read".to_owned());
+        for (state, is_whole) in [(CommentOutcome::Settled, true), (too_late, false)] {
+            let outcome = RepairOutcome {
                 states: vec![(CommentId::parse("c1").unwrap(), state)],
             };
             let mut seen = None;

@@ -23,10 +23,10 @@ use table::Table;
 use tokio::time::Instant;
 
 use crate::{
-    find::journal::{Journal, JournalFinder, Part, Window, oldest_entry, windows},
+    find::journal::{Journal, JournalFinder, JournalPart, Window, oldest_entry, windows},
     repair::{
         LEFT_OUT,
-        index_snapshot::{IndexSnapshot, Scope},
+        index_snapshot::{IndexSnapshot, RepairScope},
         pipeline::Pipeline,
         repair_all,
     },
@@ -363,8 +363,8 @@ async fn replace(
     Ok(())
 }
 
-fn of_index(snapshot: &IndexSnapshot) -> Scope<'_> {
-    Scope {
+fn of_index(snapshot: &IndexSnapshot) -> RepairScope<'_> {
+    RepairScope {
         duplicates: false,
         index: snapshot.scope(),
     }
@@ -404,7 +404,7 @@ async fn changed_before(
         for window in windows(begins, to) {
             let (mut journal, before) = (Journal::new(table, window), named.len());
             for _ in 0..SAMPLE_PARTS_MAX {
-                let Some(Part {
+                let Some(JournalPart {
                     named: found,
                     changed,
                     ..

@@ -25,8 +25,8 @@ use tokio::time::Instant;
 use crate::{
     find::journal::{journal_from, reaches_back_to},
     repair::{
-        index_snapshot::{IndexScope, Scope},
-        pipeline::{Finder, Found, Pipeline},
+        index_snapshot::{IndexScope, RepairScope},
+        pipeline::{Finder, Finding, Pipeline},
     },
     run::{Job, Run},
     state::checkpoint::STORE_EVERY,
@@ -126,8 +126,8 @@ impl<'run> Filling<'run> {
         self.left.lock().is_empty()
     }
 
-    pub(crate) fn scope(&self) -> Scope<'_> {
-        Scope {
+    pub(crate) fn scope(&self) -> RepairScope<'_> {
+        RepairScope {
             duplicates: false,
             index: IndexScope::Partitions(&self.begun.rebuild.partitions),
         }
@@ -201,9 +201,9 @@ struct Filler<'run> {
 
 impl Finder for Filler<'_> {
     /// How far the shard has been put into the page index; `None` at its end.
-    type Position = Option<Position>;
+    type ScanPosition = Option<Position>;
 
-    async fn find(&mut self) -> Result<Option<Found<Self::Position>>, StoreError> {
+    async fn find(&mut self) -> Result<Option<Finding<Self::ScanPosition>>, StoreError> {
         let (run, Job { table, index, .. }) = (self.filling.run, self.filling.run.job);
         let part = table
             .primaries_part(self.shard, self.from.take(), READ_LIMIT)
@@ -240,7 +240,7 @@ impl Finder for Filler<'_> {
         run.ledger.report().items += read;
         self.from = part.next.clone();
         let (suspects, checked, is_last) = (invalid.into(), edits.len(), part.next.is_none());
-        Ok(Some(Found {
+        Ok(Some(Finding {
             suspects,
             checked,
             steps: read,

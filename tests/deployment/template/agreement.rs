@@ -183,7 +183,7 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
         ("StreamWriter", stream_writer::StreamWriterConfig::command()),
         ("PageIndexer", page_indexer::PageIndexerConfig::command()),
         ("RepairJob", repair_job::FunctionConfig::command()),
-        ("RepairTask", repair_job::Config::command()),
+        ("RepairTask", repair_job::RepairConfig::command()),
         ("ApiTask", api::Settings::command()),
     ] {
         let given = given(logical_id);

@@ -84,7 +84,7 @@ fn hourly_run() -> repair_job::Invoked {
         oldest_watermark: Some(at),
         oldest_confirmation: Some(at),
     };
-    let status = repair_job::Status {
+    let status = repair_job::JobStatus {
         index: Ok(index),
         duplicates_watermark: Some(at),
         journal_reaches_back: true,

@@ -11,7 +11,7 @@ use local_stack::{
     import::to_line,
 };
 use model::item::attribute;
-use repair_job::{Config, exit};
+use repair_job::{RepairConfig, exit};
 use serde_json::Value;
 use table::{NewComment, Table};
 
@@ -64,7 +64,7 @@ async fn damaged_folder(folder: &Path, count: u64) {
 /// the middle.
 async fn start_slow(folder: &Path) -> Program {
     let program = pagemark::start(&on(folder, SLOW)).await;
-    let args = Config::parse_from([
+    let args = RepairConfig::parse_from([
         "repair-job",
         "--table=t",
         "--redis-url=redis://h",
