@@ -41,12 +41,12 @@ use crate::fixture::{
     stores::Stores,
 };
 
-/// Settings of the tests' jobs: without a settle delay, and with an overlap that checks everything
+/// Settings of the tests' jobs: without a minimum age, and with an overlap that checks everything
 /// again. The lease outlasts a held request, also on a busy machine.
 fn settings(apply: bool) -> JobSettings {
     JobSettings {
         apply,
-        settle: Duration::ZERO,
+        min_age: Duration::ZERO,
         overlap: Duration::from_secs(3600),
         lease: Duration::from_secs(60),
         ..JobSettings::default()

@@ -102,12 +102,14 @@ async fn a_dry_run_writes_nothing_at_all() {
 async fn changes_within_the_settle_delay_wait_for_the_next_run() {
     let stores = Stores::start_ready().await;
     write_changes(&stores, 0..20).await;
-    let settle = JobSettings {
-        settle: Duration::from_secs(3600),
+    let an_hour_old = JobSettings {
+        min_age: Duration::from_secs(3600),
         ..settings(true)
     };
     let before = now();
-    let report = job_with(&stores, settle, Stop::default()).recent().await;
+    let report = job_with(&stores, an_hour_old, Stop::default())
+        .recent()
+        .await;
     assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
     let of_duplicates = watermark(&stores).await;
     assert!(

@@ -124,11 +124,10 @@ async fn load(
         load.push(&table, item).await?;
     }
     let (store, redis) = (load.finish().await?, Redis::start().await?);
-    let (settle, overlap) = (Duration::ZERO, Duration::from_secs(600));
     let settings = JobSettings {
         apply: true,
-        settle,
-        overlap,
+        min_age: Duration::ZERO,
+        overlap: Duration::from_secs(600),
         ..JobSettings::default()
     };
     let job = Job::new(

@@ -24,7 +24,9 @@ use crate::{
         pipeline::{Finder, Pipeline},
     },
     run::{Job, Run, answer_of_index, report::Report, settings::ms},
-    state::checkpoint::{AUDIT, Checkpoint, INDEX_SCAN, POSITION, SegmentState, segment_states},
+    state::checkpoint::{
+        AUDIT, Checkpoint, INDEX_SCAN, POSITION, SegmentState, StateKey, segment_states,
+    },
 };
 
 struct Audit<'run> {
@@ -67,7 +69,7 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
     } else {
         BTreeMap::new()
     };
-    let left = plan_audit(&states, options, run.began);
+    let remaining = plan_audit(&states, options, run.began);
     let resumes = match (settings.apply, options.rolling) {
         (false, _) => "a dry run remembers nothing".to_owned(),
         (true, true) => "the next rolling run resumes".to_owned(),
@@ -82,14 +84,14 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
         snapshot,
         resumes,
     };
-    audit.expect(described.items, left.len());
+    audit.expect(described.items, remaining.len());
     if let (Some(since), true) = (options.since, settings.apply) {
-        let done = options.wanted().len() - left.len();
+        let done = options.wanted().len() - remaining.len();
         run.ledger.add_note(format!(
             "{done} segments were done since {since}, and are not checked again"
         ));
     }
-    let ended = audit.scan(left).await;
+    let ended = audit.scan(remaining).await;
     if ended.is_err() || run.ledger.report().skipped_count > 0 {
         run.ledger
             .add_note(format!("what was not completed: {}", audit.resumes));
@@ -110,9 +112,9 @@ impl Audit<'_> {
         self.run.job.progress.expect(of_table + of_index);
     }
 
-    async fn scan(&self, left: Vec<(u32, SegmentState)>) -> Result<(), StoreError> {
+    async fn scan(&self, segments: Vec<(u32, SegmentState)>) -> Result<(), StoreError> {
         // Boxed, here and below, so that the future types do not nest too deeply for the compiler.
-        let (of_table, of_index) = (self.scan_table(left).boxed(), self.scan_index().boxed());
+        let (of_table, of_index) = (self.scan_table(segments).boxed(), self.scan_index().boxed());
         if !self.options.rolling {
             of_table.await?;
             return of_index.await;
@@ -140,8 +142,11 @@ impl Audit<'_> {
         state.table = Some(self.snapshot.table_id.clone());
         let pass = state.began.unwrap_or(self.run.began);
         let segments = self.options.segments;
-        let place = (AUDIT, state_name(segment, segments));
-        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, pass);
+        let key = StateKey {
+            kind: AUDIT,
+            name: state_name(segment, segments),
+        };
+        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, key, state, pass);
         let position = checkpoint.position();
         let finder = TableScan::new(
             self.run,
@@ -202,7 +207,7 @@ impl Audit<'_> {
         } else {
             None
         };
-        let Some(mut state) = self.options.left(stored.unwrap_or_default(), now()) else {
+        let Some(mut state) = self.options.remaining(stored.unwrap_or_default(), now()) else {
             return Ok(());
         };
         let is_valid = async |position: &Option<IndexScanPosition>| match position {
@@ -217,8 +222,11 @@ impl Audit<'_> {
         if state.last_began.is_none() {
             state.first_began.get_or_insert(began);
         }
-        let place = (INDEX_SCAN, POSITION.to_owned());
-        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, place, state, began);
+        let key = StateKey {
+            kind: INDEX_SCAN,
+            name: POSITION.to_owned(),
+        };
+        let mut checkpoint = Checkpoint::new(self.run, &self.snapshot, key, state, began);
         let position = checkpoint.position();
         let finder = IndexScan::new(
             self.run,
@@ -253,7 +261,7 @@ impl Audit<'_> {
         let Some(first) = done.into_iter().flatten().min() else {
             return Ok(());
         };
-        let first = first.plus_ms(-ms(job.settings.settle) - ms(job.settings.overlap));
+        let first = first.plus_ms(-ms(job.settings.min_age) - ms(job.settings.overlap));
         job.table.advance_watermark(first).await
     }
 }

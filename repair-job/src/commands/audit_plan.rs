@@ -1,4 +1,4 @@
-//! Plans an audit: what is left to check, and where it begins. No I/O, no clock.
+//! Plans an audit: what remains to check, and where it begins. No I/O, no clock.
 //!
 //! **Invariant:** everything that counts as checked since an instant was read after that instant. A
 //! position of an earlier pass is not resumed, because that pass may have checked the items before
@@ -73,7 +73,11 @@ impl AuditOptions {
     /// a scan is its beginning.
     ///
     /// A rolling run proves nothing about the table as a whole, so it resumes a scan of any age.
-    pub(crate) fn left<P>(&self, state: ScanState<P>, present: Timestamp) -> Option<ScanState<P>> {
+    pub(crate) fn remaining<P>(
+        &self,
+        state: ScanState<P>,
+        present: Timestamp,
+    ) -> Option<ScanState<P>> {
         let (done_since, resumed_since) = match self.rolling {
             true => (
                 Some(present.plus_ms(-ms(EVERY - EARLIER))),
@@ -103,23 +107,23 @@ pub(crate) fn state_name(segment: u32, segments: u32) -> String {
     format!("{segments}/{segment:06}")
 }
 
-/// The segments that are left to check: those under way first, then those whose last check is the
+/// The segments that remain to check: those under way first, then those whose last check is the
 /// oldest.
 pub(crate) fn plan_audit(
     states: &BTreeMap<String, SegmentState>,
     options: AuditOptions,
     present: Timestamp,
 ) -> Vec<(u32, SegmentState)> {
-    let left = options.wanted().filter_map(|segment| {
+    let remaining = options.wanted().filter_map(|segment| {
         let state = states
             .get(&state_name(segment, options.segments))
             .cloned()
             .unwrap_or_default();
-        Some((segment, options.left(state, present)?))
+        Some((segment, options.remaining(state, present)?))
     });
-    let mut left: Vec<(u32, SegmentState)> = left.collect();
-    left.sort_by_key(|(_, state)| (state.began.is_none(), state.last_began));
-    left
+    let mut remaining: Vec<(u32, SegmentState)> = remaining.collect();
+    remaining.sort_by_key(|(_, state)| (state.began.is_none(), state.last_began));
+    remaining
 }
 
 #[cfg(test)]
@@ -153,8 +157,8 @@ mod tests {
         }
     }
 
-    /// Plans at hour 0. Checks which segments are left, and whether each resumes.
-    fn check(states: &[SegmentState], options: AuditOptions, left: &[(u32, bool)]) {
+    /// Plans at hour 0. Checks which segments remain, and whether each resumes.
+    fn check(states: &[SegmentState], options: AuditOptions, remaining: &[(u32, bool)]) {
         let segments = u32::try_from(states.len()).unwrap();
         let named = (0..)
             .zip(states)
@@ -172,7 +176,7 @@ mod tests {
             .iter()
             .map(|(segment, state)| (*segment, state.position.is_some()))
             .collect();
-        assert_eq!(found, left, "{planned:?}");
+        assert_eq!(found, remaining, "{planned:?}");
     }
 
     #[test]
@@ -233,8 +237,8 @@ mod tests {
             },
             &[],
         );
-        assert_eq!(since(-4).left(done(-4), at(0)), None);
-        assert!(since(-3).left(done(-4), at(0)).is_some());
+        assert_eq!(since(-4).remaining(done(-4), at(0)), None);
+        assert!(since(-3).remaining(done(-4), at(0)).is_some());
     }
 
     #[test]

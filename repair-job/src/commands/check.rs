@@ -12,7 +12,7 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
     repair::{
-        LEFT_OUT,
+        RESUMES_WITH_UNFINISHED,
         index_snapshot::{IndexScope, IndexSnapshot, RepairScope},
         repair_all,
     },
@@ -54,7 +54,7 @@ impl Job {
             }
             let suspects = BTreeMap::from([(id.clone(), places.clone())]);
             run.add_checked(
-                repair_all(run, suspects.into(), &scope, Some(LEFT_OUT))
+                repair_all(run, suspects.into(), &scope, Some(RESUMES_WITH_UNFINISHED))
                     .await?
                     .checked(),
             );

@@ -49,8 +49,9 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreErr
     while let Some((batch, outcome)) = batches.next(RepairScope::of_all(&snapshot)).await? {
         // A rebuild fills partitions without a marker from the table, regardless of the quarantine.
         // But a page index that does not answer may have markers and miss entries.
-        let is_done =
-            outcome.is_settled() && batch.is_readable && snapshot.has_kept_repairs(run).await?;
+        let is_done = outcome.are_all_repaired()
+            && batch.is_readable
+            && snapshot.has_kept_repairs(run).await?;
         if !is_done {
             kept += 1;
         } else if run.job.settings.apply {

@@ -175,7 +175,7 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timest
         }
         is_whole &= journal.is_complete();
         // Later entries may have arrived after this pass looked for them.
-        reconciled_to = present.plus_ms(-ms(job.settings.settle));
+        reconciled_to = present.plus_ms(-ms(job.settings.min_age));
         if !is_whole || now().epoch_ms() - present.epoch_ms() <= PASS_MS_SHORT {
             break;
         }

@@ -3,10 +3,10 @@
 //!
 //! It confirms the page index at its beginning, at its end and every minute in between (`confirm`).
 //!
-//! **Invariant:** a watermark passes a part of the journal only when no comment of the part is left
-//! out. Each was repaired, was reported as unresolved, or keeps changing. A comment that keeps
-//! changing is named again by a later part. Every part is complete, because it ended at least a
-//! settle delay ago.
+//! **Invariant:** a watermark passes a part of the journal only when no comment of the part is
+//! unfinished. Each was repaired, was reported as unresolved, or keeps changing. A comment that keeps
+//! changing is named again by a later part. Every part is complete, because it ended at least the
+//! journal's minimum age ago.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Job {
 async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreError> {
     let (job, present) = (run.job, now());
     let (to, oldest) = (
-        present.plus_ms(-ms(job.settings.settle)),
+        present.plus_ms(-ms(job.settings.min_age)),
         oldest_entry(present),
     );
     let table_id = job.table.describe().await?.id;
@@ -123,23 +123,23 @@ async fn duplicates_watermark(
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;
-    for (id, state) in repair_all(run, comments.into(), &RepairScope::of_all(snapshot), None)
+    for (id, outcome) in repair_all(run, comments.into(), &RepairScope::of_all(snapshot), None)
         .await?
-        .states
+        .comments
     {
-        match state {
+        match outcome {
             // If the page index was not checked, its part may still be wrong.
-            CommentOutcome::Settled if snapshot.answers() => {
+            CommentOutcome::Repaired if snapshot.answers() => {
                 if run.may_remember() {
                     unresolved::forget(table, &id).await?;
                 }
             }
             // Already counted.
             CommentOutcome::Unresolved(_) => {}
-            CommentOutcome::Settled
+            CommentOutcome::Repaired
             | CommentOutcome::KeepsChanging
             | CommentOutcome::IndexAway(_)
-            | CommentOutcome::LeftOut(_) => {
+            | CommentOutcome::Unfinished(_) => {
                 run.ledger.add_unresolved(format!(
                     "comment {id} needed a person, and could not be checked again"
                 ));
@@ -171,7 +171,7 @@ async fn reconcile(
         if let Some(why) = outcome.index_away() {
             snapshot.give_up(why, &run.ledger);
         }
-        if outcome.left_out() > 0 {
+        if outcome.unfinished() > 0 {
             return Ok(false);
         }
         let is_last = part.window.to >= window.to;

@@ -65,13 +65,13 @@ impl RunArgs {
     pub fn validate(&self) -> Result<(), String> {
         let JobSettings {
             lease,
-            settle,
+            min_age,
             overlap,
             indexer_lag,
             confirm_every,
             ..
         } = self.settings;
-        let times = [lease, settle, overlap, indexer_lag, confirm_every]
+        let times = [lease, min_age, overlap, indexer_lag, confirm_every]
             .into_iter()
             .chain(self.max_run_time);
         if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {

@@ -62,13 +62,13 @@ pub fn reaches_back_to(from: Timestamp) -> bool {
 pub fn journal_from(began: Timestamp, settings: &JobSettings) -> Timestamp {
     began
         .plus_ms(-ms(INDEX_LAG))
-        .plus_ms(-ms(settings.settle))
+        .plus_ms(-ms(settings.min_age))
         .plus_ms(-ms(settings.overlap))
 }
 
 /// The end of the journal for a pass that begins at `began`: clocks of writers may be ahead.
 pub fn journal_to(began: Timestamp, settings: &JobSettings) -> Timestamp {
-    began.plus_ms(ms(settings.settle))
+    began.plus_ms(ms(settings.min_age))
 }
 
 /// A range of time. `to` is excluded.
@@ -104,18 +104,22 @@ impl Window {
 /// Reads the journal between two instants, a few hundred comments at a time.
 pub struct Journal<'run> {
     table: &'run Table,
-    left: Window,
+    remaining: Window,
 }
 
 impl<'run> Journal<'run> {
-    pub fn new(table: &'run Table, left: Window) -> Self {
-        Self { table, left }
+    pub fn new(table: &'run Table, window: Window) -> Self {
+        Self {
+            table,
+            remaining: window,
+        }
     }
 
     /// The next part; `None` at the end. A comment that changed again may come again.
     pub async fn next(&mut self) -> Result<Option<JournalPart>, StoreError> {
         // A part is within one hour of the journal.
-        let Some(Window { from, to }) = windows(self.left.from, self.left.to).next() else {
+        let Some(Window { from, to }) = windows(self.remaining.from, self.remaining.to).next()
+        else {
             return Ok(None);
         };
         let first = self
@@ -130,7 +134,7 @@ impl<'run> Journal<'run> {
         let mut shards = try_join_all(others).await?;
         shards.push(first);
         let part = JournalPart::of(Window { from, to }, shards);
-        self.left.from = part.window.to;
+        self.remaining.from = part.window.to;
         Ok(Some(part))
     }
 }
@@ -169,7 +173,7 @@ impl Finder for JournalFinder<'_> {
     }
 
     fn resumes(&self) -> String {
-        format!("{} {}", self.resumes, self.journal.left.from)
+        format!("{} {}", self.resumes, self.journal.remaining.from)
     }
 }
 
@@ -182,8 +186,8 @@ pub struct JournalPart {
     pub unreadable: Vec<String>,
 }
 
-/// Where a shard has more than was read of it. Its last millisecond is left for the next part,
-/// because it may be incomplete.
+/// Where a shard has more than was read of it. The next part begins with its last
+/// millisecond, which may be incomplete.
 fn end_of(shard: &table::Part<JournalRow>) -> Option<Timestamp> {
     shard.next.as_ref().and(shard.rows.last()).map(|row| row.at)
 }

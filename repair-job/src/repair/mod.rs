@@ -63,7 +63,7 @@ const EDIT_WITHIN: Duration = Duration::from_secs(10);
 const INDEX_TRIES: usize = 3;
 
 /// Where the next run resumes, for suspects that no finder found.
-pub(crate) const LEFT_OUT: &str = "the next run checks what was left out";
+pub(crate) const RESUMES_WITH_UNFINISHED: &str = "the next run checks what was left out";
 
 /// Repairs suspects in parallel. When the run must stop, the rest is skipped. The report then says
 /// where the next run `resumes`; `None` if the caller's next step says it.
@@ -95,9 +95,9 @@ pub(crate) async fn repair_all(
         .collect()
         .await;
     let outcome = RepairOutcome {
-        states: repaired.into_iter().collect::<Result<_, _>>()?,
+        comments: repaired.into_iter().collect::<Result<_, _>>()?,
     };
-    if let (1.., Some(resumes)) = (outcome.left_out(), resumes) {
+    if let (1.., Some(resumes)) = (outcome.unfinished(), resumes) {
         run.must_stop(resumes);
     }
     Ok(outcome)
@@ -110,7 +110,10 @@ async fn repair(
     scope: &RepairScope<'_>,
 ) -> Result<(CommentId, CommentOutcome), StoreError> {
     if run.has_failed() {
-        return Ok((id, CommentOutcome::LeftOut("the run has failed".to_owned())));
+        return Ok((
+            id,
+            CommentOutcome::Unfinished("the run has failed".to_owned()),
+        ));
     }
     let stop = &run.job.stop;
     let most = Instant::now() + TIME_MAX;
@@ -126,11 +129,11 @@ async fn repair(
         places: places.clone(),
         found,
     };
-    let mut state = repair.settle().await;
+    let mut state = repair.attempt_until_done().await;
     match &state {
         // The stop cut the comment's time short.
         Err(error) if error.is_unavailable() && stop.reason().is_some() => {
-            state = Ok(CommentOutcome::LeftOut(error.to_string()));
+            state = Ok(CommentOutcome::Unfinished(error.to_string()));
         }
         Err(_) => run.fail(),
         Ok(_) => {}
@@ -188,7 +191,7 @@ struct Repair<'run> {
     found: Differences,
 }
 
-enum Unsettled {
+enum Obstacle {
     Changed,
     /// The edits of the page index would come too late after the read.
     TooLate,
@@ -197,7 +200,7 @@ enum Unsettled {
     Failed(StoreError),
 }
 
-impl From<StoreError> for Unsettled {
+impl From<StoreError> for Obstacle {
     fn from(error: StoreError) -> Self {
         if index_is_away(&error) {
             Self::IndexAway(error)
@@ -209,28 +212,28 @@ impl From<StoreError> for Unsettled {
 
 impl Repair<'_> {
     /// Attempts the repair until it succeeds, or the comment's time is up.
-    async fn settle(&mut self) -> Result<CommentOutcome, StoreError> {
+    async fn attempt_until_done(&mut self) -> Result<CommentOutcome, StoreError> {
         let mut backoff = Backoff::until(self.deadline);
         let mut index_tries = 0;
         let mut last = Ok(CommentOutcome::KeepsChanging);
         for _ in 0..ATTEMPTS_MAX {
             if let Some(reason) = self.job.stop.reason() {
-                return Ok(CommentOutcome::LeftOut(reason.to_string()));
+                return Ok(CommentOutcome::Unfinished(reason.to_string()));
             }
-            self.found.left.clear();
+            self.found.remaining.clear();
             last = match self.attempt().await {
-                Ok(()) => return Ok(CommentOutcome::Settled),
-                Err(Unsettled::Changed) => Ok(CommentOutcome::KeepsChanging),
-                Err(Unsettled::TooLate) => Ok(CommentOutcome::LeftOut(
+                Ok(()) => return Ok(CommentOutcome::Repaired),
+                Err(Obstacle::Changed) => Ok(CommentOutcome::KeepsChanging),
+                Err(Obstacle::TooLate) => Ok(CommentOutcome::Unfinished(
                     "its edits came too late after it was read".to_owned(),
                 )),
-                Err(Unsettled::Unresolved(what)) => {
+                Err(Obstacle::Unresolved(what)) => {
                     return Ok(CommentOutcome::Unresolved(format!(
                         "comment {}: {what}",
                         self.id
                     )));
                 }
-                Err(Unsettled::IndexAway(error)) => {
+                Err(Obstacle::IndexAway(error)) => {
                     let away = Ok(CommentOutcome::IndexAway(error.to_string()));
                     index_tries += 1;
                     // A refused call would be refused again.
@@ -242,7 +245,7 @@ impl Repair<'_> {
                     }
                     away
                 }
-                Err(Unsettled::Failed(error)) => match error.remedy() {
+                Err(Obstacle::Failed(error)) => match error.remedy() {
                     Remedy::Quarantine => {
                         return Ok(CommentOutcome::Unresolved(format!(
                             "comment {}: {error}",
@@ -257,11 +260,11 @@ impl Repair<'_> {
         last
     }
 
-    async fn attempt(&mut self) -> Result<(), Unsettled> {
+    async fn attempt(&mut self) -> Result<(), Obstacle> {
         let (items, read_at) = self.job.table.items_and_instant_of(self.id).await?;
         let collection = Collection::read(self.id, &items);
         let collection =
-            collection.map_err(|unresolved| Unsettled::Unresolved(unresolved.to_string()))?;
+            collection.map_err(|unresolved| Obstacle::Unresolved(unresolved.to_string()))?;
         // Include what an earlier attempt wrote, because it may be wrong by now.
         self.places = collection.places(&self.places);
         // A part that needs a person does not prevent the repair of the rest.
@@ -283,18 +286,18 @@ impl Repair<'_> {
             unresolved = unresolved.or(rejected);
         }
         self.repair_ranks(&collection, read_at).await?;
-        unresolved.map_or(Ok(()), |what| Err(Unsettled::Unresolved(what)))
+        unresolved.map_or(Ok(()), |what| Err(Obstacle::Unresolved(what)))
     }
 
     async fn take_over(
         &mut self,
         invalid: &InvalidPrimary<'_>,
         comment: &PlacedComment,
-    ) -> Result<(), Unsettled> {
+    ) -> Result<(), Obstacle> {
         let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
         if !self.job.settings.apply {
             // What the item implies is reported once it is complete.
-            self.found.left.push(drift);
+            self.found.remaining.push(drift);
             return Ok(());
         }
         if self
@@ -308,7 +311,7 @@ impl Repair<'_> {
             self.found.repaired.push(drift);
         }
         // The item has changed, by this call or by another writer.
-        Err(Unsettled::Changed)
+        Err(Obstacle::Changed)
     }
 
     /// Repairs the duplicates. When the table rejects some of them, the others are repaired, and
@@ -316,10 +319,10 @@ impl Repair<'_> {
     async fn repair_duplicates(
         &mut self,
         collection: &Collection<'_>,
-    ) -> Result<Option<String>, Unsettled> {
+    ) -> Result<Option<String>, Obstacle> {
         let (table, plan) = (&self.job.table, collection.plan_duplicates());
         if !self.job.settings.apply {
-            self.found.left.extend(plan.drift);
+            self.found.remaining.extend(plan.drift);
             return Ok(None);
         }
         if plan.writes.is_empty() {
@@ -333,17 +336,19 @@ impl Repair<'_> {
                 self.found.repaired.extend(plan.drift);
                 Ok(None)
             }
-            Ok(Transacted::ConditionsFailed(_)) => Err(Unsettled::Changed),
+            Ok(Transacted::ConditionsFailed(_)) => Err(Obstacle::Changed),
             Err(error) if error.remedy() == Remedy::Quarantine => {
                 let items = table.items_of(self.id).await?;
                 // An unreadable collection has just changed. The next check finds what is wrong
                 // with it.
-                let left = Collection::read(self.id, &items)
+                let remaining = Collection::read(self.id, &items)
                     .map_or(Vec::new(), |read| read.plan_duplicates().drift);
-                self.found
-                    .repaired
-                    .extend(plan.drift.into_iter().filter(|drift| !left.contains(drift)));
-                self.found.left.extend(left);
+                self.found.repaired.extend(
+                    plan.drift
+                        .into_iter()
+                        .filter(|drift| !remaining.contains(drift)),
+                );
+                self.found.remaining.extend(remaining);
                 Ok(Some(error.to_string()))
             }
             Err(error) => Err(error.into()),
@@ -375,7 +380,7 @@ impl Repair<'_> {
         &mut self,
         collection: &Collection<'_>,
         read_at: Instant,
-    ) -> Result<(), Unsettled> {
+    ) -> Result<(), Obstacle> {
         let (index, places) = (&self.job.index, self.places_in_scope());
         if places.products().next().is_none() {
             return Ok(());
@@ -391,21 +396,21 @@ impl Repair<'_> {
                 .await?;
         }
         if !self.job.settings.apply {
-            self.found.left.extend(plan.drift);
+            self.found.remaining.extend(plan.drift);
             return if self.has_changed(collection).await? {
-                Err(Unsettled::Changed)
+                Err(Obstacle::Changed)
             } else {
                 Ok(())
             };
         }
         if read_at.elapsed() > EDIT_WITHIN {
-            return Err(Unsettled::TooLate);
+            return Err(Obstacle::TooLate);
         }
         let edited = index.apply(&plan.edits).await;
         match &edited {
             Ok(()) => self.found.repaired.extend(plan.drift),
             Err(error) if error.remedy() == Remedy::Quarantine => {
-                self.found.left.extend(plan.drift)
+                self.found.remaining.extend(plan.drift)
             }
             Err(_) => {}
         }
@@ -413,7 +418,7 @@ impl Repair<'_> {
         let has_changed = !planted::has(Bug::NoSecondLook) && self.has_changed(collection).await?;
         edited?;
         if has_changed {
-            Err(Unsettled::Changed)
+            Err(Obstacle::Changed)
         } else {
             Ok(())
         }

@@ -96,7 +96,7 @@ impl<'run, F: Finder> Pipeline<'run, F> {
         };
         let outcome = repair_all(self.run, found.suspects, &scope, Some(&resumes)).await?;
         self.run
-            .add_checked(found.checked.saturating_sub(outcome.left_out()));
+            .add_checked(found.checked.saturating_sub(outcome.unfinished()));
         self.run.job.progress.advance(found.steps);
         self.is_complete = found.is_last;
         Ok(Some((found.position, outcome)))

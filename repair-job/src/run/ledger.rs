@@ -147,19 +147,22 @@ impl Ledger {
             .collect()
     }
 
-    /// Adds the result for a comment; `state` is `None` when a store failed. A remaining difference
+    /// Adds the result for a comment; `outcome` is `None` when a store failed. A remaining difference
     /// counts once, even when it is found in two ways; in a dry run, all differences remain. A
     /// comment that needs a person also counts once.
     pub(crate) fn add_repaired(
         &self,
         id: &CommentId,
         places: &Places,
-        Differences { repaired, left }: &Differences,
-        state: Option<&CommentOutcome>,
+        Differences {
+            repaired,
+            remaining,
+        }: &Differences,
+        outcome: Option<&CommentOutcome>,
         is_stopping: bool,
     ) {
-        let was_counted = !left.is_empty() && !self.is_new(id.as_str(), "");
-        let left: Vec<&Drift> = left
+        let was_counted = !remaining.is_empty() && !self.is_new(id.as_str(), "");
+        let remaining: Vec<&Drift> = remaining
             .iter()
             .filter(|drift| self.is_new_drift(id, drift))
             .collect();
@@ -167,20 +170,21 @@ impl Ledger {
         {
             let mut report = self.report();
             report.drifted_comments +=
-                u64::from(!was_counted && (!repaired.is_empty() || !left.is_empty()));
-            for drift in repaired.iter().chain(left.iter().copied()) {
+                u64::from(!was_counted && (!repaired.is_empty() || !remaining.is_empty()));
+            for drift in repaired.iter().chain(remaining.iter().copied()) {
                 *report.drifted.entry(drift.kind()).or_default() += 1;
             }
             report.repaired += count(repaired.len());
-            report.left += count(left.len());
+            report.left += count(remaining.len());
         }
         repaired
             .iter()
             .for_each(|drift| tracing::info!(comment = %id, %drift, "repaired"));
-        left.iter()
+        remaining
+            .iter()
             .for_each(|drift| tracing::info!(comment = %id, %drift, "found"));
-        match state {
-            None | Some(CommentOutcome::Settled) => {}
+        match outcome {
+            None | Some(CommentOutcome::Repaired) => {}
             Some(CommentOutcome::Unresolved(what)) => {
                 if self.is_newly_unresolved(id, what, places) {
                     self.add_unresolved(what.clone());
@@ -192,8 +196,10 @@ impl Ledger {
                 ));
             }
             // The report says where the next run resumes.
-            Some(CommentOutcome::LeftOut(_)) if is_stopping => {}
-            Some(CommentOutcome::LeftOut(why)) => self.add_skipped(format!("comment {id}: {why}")),
+            Some(CommentOutcome::Unfinished(_)) if is_stopping => {}
+            Some(CommentOutcome::Unfinished(why)) => {
+                self.add_skipped(format!("comment {id}: {why}"))
+            }
             Some(CommentOutcome::IndexAway(error)) => {
                 self.add_skipped(format!(
                     "comment {id}: its entries in the page index, because {error}"
@@ -234,7 +240,7 @@ mod tests {
         let mut places = Places::default();
         let one = Drift::MissingDuplicate(key("PRODUCT#p/en/~"));
         let another = Drift::ExtraDuplicate(key("PRODUCT#p/en/~"));
-        for (comment, left, counts) in [
+        for (comment, remaining, counts) in [
             ("c1", vec![], (0, 0)),
             ("c1", vec![one.clone()], (1, 1)),
             ("c1", vec![one.clone(), another], (1, 2)),
@@ -246,14 +252,14 @@ mod tests {
             ("c4", vec![name(Some("en"))], (3, 5)),
         ] {
             let found = Differences {
-                left,
+                remaining,
                 ..Differences::default()
             };
             ledger.add_repaired(
                 &id(comment),
                 &places,
                 &found,
-                Some(&CommentOutcome::Settled),
+                Some(&CommentOutcome::Repaired),
                 false,
             );
             let report = ledger.report();

@@ -51,8 +51,15 @@ pub struct JobSettings {
     /// Minimum age of the journal entries that are reconciled. Must exceed the time that a write
     /// may take to arrive (30 s) plus the difference of writers' clocks and the delay of an edit of
     /// the page index (10 s).
-    #[arg(long, global = true, value_name = "TIME", default_value = "60s", value_parser = parse_duration)]
-    pub settle: Duration,
+    #[arg(
+        long = "settle",
+        global = true,
+        value_name = "TIME",
+        default_value = "60s",
+        value_parser = parse_duration
+    )]
+    #[serde(rename = "settle")]
+    pub min_age: Duration,
     /// How much of the time already reconciled is reconciled again.
     #[arg(skip = Duration::from_secs(300))]
     pub overlap: Duration,

@@ -69,7 +69,7 @@ impl<P> ScanState<P> {
 }
 
 /// The states of this table's segments. States of a table before its restoration say nothing about
-/// it, so they are left out.
+/// it, so they are omitted.
 pub(crate) async fn segment_states(
     table: &Table,
     table_id: &str,
@@ -81,11 +81,17 @@ pub(crate) async fn segment_states(
         .collect())
 }
 
+/// Under what the table stores a state.
+#[derive(Debug)]
+pub(crate) struct StateKey {
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+}
+
 pub(crate) struct Checkpoint<'run, P> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
-    /// The kind and the name of its state.
-    place: (&'static str, String),
+    key: StateKey,
     pass: Timestamp,
     state: ScanState<P>,
     /// Whether everything was checked so far, including the page index. When it was not, the stored
@@ -98,14 +104,14 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     pub(crate) fn new(
         run: &'run Run<'run>,
         snapshot: &'run IndexSnapshot,
-        place: (&'static str, String),
+        key: StateKey,
         state: ScanState<P>,
         pass: Timestamp,
     ) -> Self {
         Self {
             run,
             snapshot,
-            place,
+            key,
             pass,
             state,
             counts: snapshot.answers(),
@@ -127,7 +133,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         if let Some(why) = outcome.index_away() {
             self.snapshot.give_up(why, &self.run.ledger);
         }
-        if outcome.left_out() > 0 {
+        if outcome.unfinished() > 0 {
             // The next run resumes before these comments. If they only took too long, the rest is
             // checked now.
             self.store().await?;
@@ -168,7 +174,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         self.stored_at = Instant::now();
         self.counts = self.counts && self.snapshot.has_kept_repairs(self.run).await?;
         if self.counts && self.run.may_remember() {
-            let (kind, name) = &self.place;
+            let StateKey { kind, name } = &self.key;
             self.run
                 .job
                 .table
@@ -205,16 +211,20 @@ mod tests {
             process::Stop::default(),
         );
         let too_late =
-            CommentOutcome::LeftOut("its edits came too late after it was read".to_owned());
-        for (state, is_whole) in [(CommentOutcome::Settled, true), (too_late, false)] {
+            CommentOutcome::Unfinished("its edits came too late after it was read".to_owned());
+        for (comment_outcome, is_whole) in [(CommentOutcome::Repaired, true), (too_late, false)] {
             let outcome = RepairOutcome {
-                states: vec![(CommentId::parse("c1").unwrap(), state)],
+                comments: vec![(CommentId::parse("c1").unwrap(), comment_outcome)],
             };
             let mut seen = None;
             let work = async |run: &Run<'_>| {
                 let snapshot = IndexSnapshot::read(run, "t").await?;
-                let (place, state) = ((AUDIT, "1/000000".to_owned()), SegmentState::default());
-                let mut checkpoint = Checkpoint::new(run, &snapshot, place, state, run.began);
+                let key = StateKey {
+                    kind: AUDIT,
+                    name: "1/000000".to_owned(),
+                };
+                let state = SegmentState::default();
+                let mut checkpoint = Checkpoint::new(run, &snapshot, key, state, run.began);
                 checkpoint.record(None, &outcome).await?;
                 seen = Some(checkpoint.counts);
                 Ok(())

@@ -25,7 +25,7 @@ use tokio::time::Instant;
 use crate::{
     find::journal::{Journal, JournalFinder, JournalPart, Window, oldest_entry, windows},
     repair::{
-        LEFT_OUT,
+        RESUMES_WITH_UNFINISHED,
         index_snapshot::{IndexSnapshot, RepairScope},
         pipeline::Pipeline,
         repair_all,
@@ -304,9 +304,14 @@ impl<'run> Confirmer<'run> {
             )
             .await?;
         let (count, before) = (sample.len(), run.ledger.report().repaired);
-        if !repair_all(run, sample.into(), &of_index(snapshot), Some(LEFT_OUT))
-            .await?
-            .is_complete()
+        if !repair_all(
+            run,
+            sample.into(),
+            &of_index(snapshot),
+            Some(RESUMES_WITH_UNFINISHED),
+        )
+        .await?
+        .is_complete()
         {
             return Err(Refusal::because("the sample could not be checked"));
         }

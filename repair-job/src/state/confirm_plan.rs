@@ -183,7 +183,7 @@ fn judge(
             Some(began) => Some(Check {
                 began,
                 from: began,
-                to: present.plus_ms(ms(settings.settle)),
+                to: present.plus_ms(ms(settings.min_age)),
             }),
             None => pending,
         },

@@ -57,14 +57,15 @@ pub(crate) struct Begun {
     pub(crate) began: Timestamp,
     /// The shards of the table's index `primaries` that the page index lacks, with the positions up
     /// to which it has them.
-    left: BTreeMap<u32, Option<Position>>,
+    #[serde(rename = "left")]
+    unfilled: BTreeMap<u32, Option<Position>>,
 }
 
 pub(crate) struct Filling<'run> {
     run: &'run Run<'run>,
     /// The rebuild as this run began or resumed it.
     pub(crate) begun: Begun,
-    left: Mutex<BTreeMap<u32, Option<Position>>>,
+    unfilled: Mutex<BTreeMap<u32, Option<Position>>>,
     stored_at: Mutex<Instant>,
 }
 
@@ -102,28 +103,28 @@ impl<'run> Filling<'run> {
         }
         let began = now();
         let rebuild = index.begin_rebuild_of(partitions).await?;
-        let left = (0..PRIMARIES_SHARDS).map(|shard| (shard, None)).collect();
+        let unfilled = (0..PRIMARIES_SHARDS).map(|shard| (shard, None)).collect();
         let begun = Begun {
             rebuild,
             table: table_id.to_owned(),
             began,
-            left,
+            unfilled,
         };
         Ok(Some(Self::of(run, begun)))
     }
 
     fn of(run: &'run Run<'run>, begun: Begun) -> Self {
-        let left = Mutex::new(begun.left.clone());
+        let unfilled = Mutex::new(begun.unfilled.clone());
         Self {
             run,
             begun,
-            left,
+            unfilled,
             stored_at: Mutex::new(Instant::now()),
         }
     }
 
     pub(crate) fn is_filled(&self) -> bool {
-        self.left.lock().is_empty()
+        self.unfilled.lock().is_empty()
     }
 
     pub(crate) fn scope(&self) -> RepairScope<'_> {
@@ -136,7 +137,7 @@ impl<'run> Filling<'run> {
     pub(crate) async fn store(&self) -> Result<(), StoreError> {
         *self.stored_at.lock() = Instant::now();
         let begun = Begun {
-            left: self.left.lock().clone(),
+            unfilled: self.unfilled.lock().clone(),
             ..self.begun.clone()
         };
         if self.run.may_remember() {
@@ -150,12 +151,12 @@ impl<'run> Filling<'run> {
     }
 }
 
-/// Fills the page index from the shards that are left, `readers` at a time. Shards differ in size,
+/// Fills the page index from the unfilled shards, `readers` at a time. Shards differ in size,
 /// because a product is in one shard. Twice as many are under way, so that some are read while
 /// others are put into the page index.
 pub(crate) async fn fill(filling: &Filling<'_>, readers: u32) -> Result<(), StoreError> {
     let under_way = 2 * usize::try_from(readers.clamp(1, PRIMARIES_SHARDS)).unwrap_or(1);
-    let shards = stream::iter(filling.begun.left.clone().into_iter().map(Ok));
+    let shards = stream::iter(filling.begun.unfilled.clone().into_iter().map(Ok));
     shards
         .try_for_each_concurrent(under_way, |(shard, from)| {
             fill_from(filling, shard, from).boxed()
@@ -181,8 +182,8 @@ async fn fill_from(
             break;
         }
         match reached {
-            Some(_) => drop(filling.left.lock().insert(shard, reached)),
-            None => drop(filling.left.lock().remove(&shard)),
+            Some(_) => drop(filling.unfilled.lock().insert(shard, reached)),
+            None => drop(filling.unfilled.lock().remove(&shard)),
         }
         if filling.stored_at.lock().elapsed() >= STORE_EVERY {
             filling.store().await?;
