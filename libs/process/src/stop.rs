@@ -9,6 +9,9 @@ use tokio::{sync::watch, time::Instant};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, strum::Display)]
 #[serde(rename_all = "snake_case")]
 pub enum StopReason {
+    /// A part of the run has failed. Work under way completes, and nothing new begins.
+    #[strum(to_string = "the run has failed")]
+    StoreFailed,
     #[strum(to_string = "its time is up")]
     TimeIsUp,
     #[strum(to_string = "it was asked to stop")]

@@ -132,7 +132,7 @@ impl Audit<'_> {
             .collect()
             .await;
         scanned.into_iter().collect::<Result<(), StoreError>>()?;
-        if self.run.may_remember() && self.run.job.stop.reason().is_none() {
+        if self.run.may_remember() && self.run.interruption().is_none() {
             self.advance_watermark().await?;
         }
         Ok(())

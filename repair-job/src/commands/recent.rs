@@ -129,7 +129,7 @@ async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(),
     {
         match outcome {
             // If the page index was not checked, its part may still be wrong.
-            CommentOutcome::Repaired if snapshot.answers() => {
+            CommentOutcome::Repaired if snapshot.is_in_use() => {
                 if run.may_remember() {
                     unresolved::forget(table, &id).await?;
                 }

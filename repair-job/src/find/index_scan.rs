@@ -131,7 +131,7 @@ impl Finder for IndexScan<'_> {
     type ScanPosition = Option<IndexScanPosition>;
 
     async fn find(&mut self) -> Result<Option<Finding<Self::ScanPosition>>, StoreError> {
-        if !self.snapshot.answers() {
+        if !self.snapshot.is_in_use() {
             return Err(StoreError::unavailable(
                 Store::PageIndex,
                 "the run does not use it any more",
@@ -202,8 +202,9 @@ impl<'run> IndexScan<'run> {
     /// Reads the next batches: fewer when the run must stop.
     async fn read(&self, mut position: IndexScanPosition) -> Result<BatchesRead, StoreError> {
         let mut batches = Vec::new();
-        let must_stop = || self.run.job.stop.reason().is_some() || self.run.has_failed();
-        while batches.len() < self.at_once && (batches.is_empty() || !must_stop()) {
+        while batches.len() < self.at_once
+            && (batches.is_empty() || self.run.stop_reason().is_none())
+        {
             let mut batch = Batch::default();
             while !batch.is_full() {
                 let Some(part) = self.run.job.index.next_index_part(&mut position).await? else {

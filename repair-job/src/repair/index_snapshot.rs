@@ -4,13 +4,11 @@
 //! Only those partitions are repaired. Missing entries in other partitions say nothing: a rebuild
 //! fills those from the table.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{ProductId, Timestamp};
 use page_index::{IndexPartition, PageIndex, ServerIdentity};
+use parking_lot::Mutex;
 use process::{StoreError, now};
 
 use crate::run::{Run, answer_of_index, ledger::Ledger};
@@ -39,6 +37,31 @@ pub(crate) enum IndexScope<'run> {
     Snapshot(&'run IndexSnapshot),
 }
 
+/// Whether a run uses the page index. If not, only duplicates are checked.
+#[derive(Debug)]
+enum IndexUse {
+    InUse,
+    /// No server answered when the run began.
+    NeverAnswered(String),
+    /// It did not answer later, or its servers have changed.
+    GivenUp(String),
+}
+
+impl IndexUse {
+    /// Reports an index that is not used.
+    fn report(&self, ledger: &Ledger) {
+        match self {
+            Self::InUse => {}
+            Self::NeverAnswered(why) => ledger.add_skipped(format!(
+                "the page index, because {why}; only duplicates are checked"
+            )),
+            Self::GivenUp(why) => ledger.add_skipped(format!(
+                "the page index from here on, because {why}; only duplicates are checked"
+            )),
+        }
+    }
+}
+
 /// The partitions kept up to date, with their watermarks.
 #[derive(Debug)]
 pub(crate) struct IndexSnapshot {
@@ -47,25 +70,26 @@ pub(crate) struct IndexSnapshot {
     pub(crate) servers: Option<ServerIdentity>,
     watermarks: BTreeMap<IndexPartition, Timestamp>,
     read_at: Timestamp,
-    /// Whether the run has stopped using the page index, because it did not answer or its servers
-    /// have changed.
-    is_given_up: AtomicBool,
+    index_use: Mutex<IndexUse>,
 }
 
 impl IndexSnapshot {
     /// Reads the markers, and reports the partitions that are not kept up to date.
     pub(crate) async fn read(run: &Run<'_>, table_id: &str) -> Result<Self, StoreError> {
-        let (index, ledger) = (&run.job.index, &run.ledger);
-        let looked = async { Ok((index.server_identity().await?, index.marks(table_id).await?)) };
-        let (servers, marks) = match answer_of_index(looked.await)? {
-            Ok((servers, marks)) => (Some(servers), marks),
-            Err(error) => {
-                ledger.add_skipped(format!(
-                    "the page index, because {error}; only duplicates are checked"
-                ));
-                (None, Vec::new())
+        let index = &run.job.index;
+        let ledger = &run.ledger;
+        let read = async { Ok((index.server_identity().await?, index.marks(table_id).await?)) };
+        let mut servers = None;
+        let mut marks = Vec::new();
+        let mut index_use = IndexUse::InUse;
+        match answer_of_index(read.await)? {
+            Ok((read_servers, read_marks)) => {
+                servers = Some(read_servers);
+                marks = read_marks;
             }
-        };
+            Err(error) => index_use = IndexUse::NeverAnswered(error.to_string()),
+        }
+        index_use.report(ledger);
         let all = index.partitions().count();
         let missing = all - marks.len();
         if servers.is_some() && missing > 0 {
@@ -82,14 +106,15 @@ impl IndexSnapshot {
                 .map(|(partition, mark)| (partition, mark.watermark))
                 .collect(),
             read_at: now(),
-            is_given_up: AtomicBool::new(false),
+            index_use: Mutex::new(index_use),
         })
     }
 
     pub(crate) fn scope(&self) -> IndexScope<'_> {
-        match self.answers() && !self.watermarks.is_empty() {
-            true => IndexScope::Snapshot(self),
-            false => IndexScope::Nothing,
+        if self.is_in_use() && !self.watermarks.is_empty() {
+            IndexScope::Snapshot(self)
+        } else {
+            IndexScope::Nothing
         }
     }
 
@@ -135,12 +160,9 @@ impl IndexSnapshot {
             return Ok(false);
         };
         let since = self.watermarks_of(|_, _| true);
-        match answer_of_index(
-            run.job
-                .index
-                .assert_up_to_date(&self.table_id, &since, servers)
-                .await,
-        )? {
+        let index = &run.job.index;
+        let asserted = index.assert_up_to_date(&self.table_id, &since, servers);
+        match answer_of_index(asserted.await)? {
             Ok(()) => Ok(true),
             Err(error) => {
                 self.give_up(&error.to_string(), &run.ledger);
@@ -193,19 +215,15 @@ impl IndexSnapshot {
 
     /// Stops using the page index in this run, and reports why.
     pub(crate) fn give_up(&self, why: &str, ledger: &Ledger) {
-        if !self.is_given_up.swap(true, Ordering::Relaxed) {
-            ledger.add_skipped(format!(
-                "the page index from here on, because {why}; only duplicates are checked"
-            ));
+        let mut index_use = self.index_use.lock();
+        if let IndexUse::InUse = *index_use {
+            *index_use = IndexUse::GivenUp(why.to_owned());
+            index_use.report(ledger);
         }
     }
 
-    pub(crate) fn is_given_up(&self) -> bool {
-        self.is_given_up.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn answers(&self) -> bool {
-        self.servers_in_use().is_some()
+    pub(crate) fn is_in_use(&self) -> bool {
+        matches!(*self.index_use.lock(), IndexUse::InUse)
     }
 
     fn watermarks_of(
@@ -222,7 +240,11 @@ impl IndexSnapshot {
     }
 
     fn servers_in_use(&self) -> Option<&ServerIdentity> {
-        self.servers.as_ref().filter(|_| !self.is_given_up())
+        if self.is_in_use() {
+            self.servers.as_ref()
+        } else {
+            None
+        }
     }
 
     /// Advances the watermarks after the journal has been reconciled up to `to`. Doubted watermarks
@@ -237,11 +259,13 @@ impl IndexSnapshot {
         let Some(servers) = self.servers_in_use() else {
             return Ok(());
         };
-        let is_due = |_: &IndexPartition, watermark: &Timestamp| match self.is_doubted(*watermark) {
-            true => is_last,
-            false => *watermark < to,
-        };
-        let from = self.watermarks_of(is_due);
+        let from = self.watermarks_of(|_, watermark| {
+            if self.is_doubted(*watermark) {
+                is_last
+            } else {
+                *watermark < to
+            }
+        });
         if from.is_empty() {
             return Ok(());
         }
@@ -259,10 +283,11 @@ impl IndexSnapshot {
             Ok(advanced) => advanced,
         };
         for (partition, _) in &from {
-            match advanced.contains(partition) {
-                true => self.watermarks.insert(*partition, to),
-                false => self.watermarks.remove(partition),
-            };
+            if advanced.contains(partition) {
+                self.watermarks.insert(*partition, to);
+            } else {
+                self.watermarks.remove(partition);
+            }
         }
         let others = from.len() - advanced.len();
         if others > 0 {

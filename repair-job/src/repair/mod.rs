@@ -42,7 +42,7 @@ use crate::{
         pipeline::Suspects,
     },
     run::{
-        Job, Run, index_is_away,
+        Run, index_is_away,
         outcome::{CommentOutcome, Differences, RepairOutcome},
     },
 };
@@ -109,31 +109,28 @@ async fn repair(
     places: Places,
     scope: &RepairScope<'_>,
 ) -> Result<(CommentId, CommentOutcome), StoreError> {
-    if run.has_failed() {
-        return Ok((
-            id,
-            CommentOutcome::Unfinished("the run has failed".to_owned()),
-        ));
+    if let Some(reason) = run.stop_reason() {
+        return Ok((id, CommentOutcome::Unfinished(reason.to_string())));
     }
-    let stop = &run.job.stop;
     let most = Instant::now() + TIME_MAX;
-    let deadline = stop
-        .deadline()
-        .map_or(most, |stop| most.min(stop + AFTER_STOP));
+    let deadline = match run.job.stop.deadline() {
+        Some(stop) => most.min(stop + AFTER_STOP),
+        None => most,
+    };
     let found = Differences::default();
     let mut repair = Repair {
-        job: run.job,
+        run,
         id: &id,
         scope,
         deadline,
         places: places.clone(),
         found,
     };
-    let mut state = repair.attempt_until_done().await;
-    match &state {
+    let mut outcome = repair.attempt_until_done().await;
+    match &outcome {
         // The stop cut the comment's time short.
-        Err(error) if error.is_unavailable() && stop.reason().is_some() => {
-            state = Ok(CommentOutcome::Unfinished(error.to_string()));
+        Err(error) if error.is_unavailable() && run.interruption().is_some() => {
+            outcome = Ok(CommentOutcome::Unfinished(error.to_string()));
         }
         Err(_) => run.fail(),
         Ok(_) => {}
@@ -142,10 +139,10 @@ async fn repair(
         &id,
         &places,
         &repair.found,
-        state.as_ref().ok(),
-        stop.reason().is_some(),
+        outcome.as_ref().ok(),
+        run.interruption().is_some(),
     );
-    state.map(|state| (id, state))
+    outcome.map(|outcome| (id, outcome))
 }
 
 async fn repair_names(
@@ -183,7 +180,7 @@ async fn repair_names(
 }
 
 struct Repair<'run> {
-    job: &'run Job,
+    run: &'run Run<'run>,
     id: &'run CommentId,
     scope: &'run RepairScope<'run>,
     deadline: Instant,
@@ -217,7 +214,7 @@ impl Repair<'_> {
         let mut index_tries = 0;
         let mut last = Ok(CommentOutcome::KeepsChanging);
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(reason) = self.job.stop.reason() {
+            if let Some(reason) = self.run.interruption() {
                 return Ok(CommentOutcome::Unfinished(reason.to_string()));
             }
             self.found.remaining.clear();
@@ -261,7 +258,7 @@ impl Repair<'_> {
     }
 
     async fn attempt(&mut self) -> Result<(), Obstacle> {
-        let (items, read_at) = self.job.table.items_and_instant_of(self.id).await?;
+        let (items, read_at) = self.run.job.table.items_and_instant_of(self.id).await?;
         let collection = Collection::read(self.id, &items);
         let collection =
             collection.map_err(|unresolved| Obstacle::Unresolved(unresolved.to_string()))?;
@@ -295,12 +292,13 @@ impl Repair<'_> {
         comment: &PlacedComment,
     ) -> Result<(), Obstacle> {
         let drift = Drift::IncompleteItem(FilterKey::primary(invalid.product.clone()));
-        if !self.job.settings.apply {
+        if !self.run.job.settings.apply {
             // What the item implies is reported once it is complete.
             self.found.remaining.push(drift);
             return Ok(());
         }
         if self
+            .run
             .job
             .table
             .take_over(comment, invalid.item, self.deadline)
@@ -320,8 +318,8 @@ impl Repair<'_> {
         &mut self,
         collection: &Collection<'_>,
     ) -> Result<Option<String>, Obstacle> {
-        let (table, plan) = (&self.job.table, collection.plan_duplicates());
-        if !self.job.settings.apply {
+        let (table, plan) = (&self.run.job.table, collection.plan_duplicates());
+        if !self.run.job.settings.apply {
             self.found.remaining.extend(plan.drift);
             return Ok(None);
         }
@@ -357,7 +355,7 @@ impl Repair<'_> {
 
     fn places_in_scope(&self) -> Places {
         let is_within = |product| {
-            let partition = self.job.index.partition_of(product);
+            let partition = self.run.job.index.partition_of(product);
             match self.scope.index {
                 IndexScope::Nothing => false,
                 IndexScope::Partitions(partitions) => partitions.contains(&partition),
@@ -381,7 +379,7 @@ impl Repair<'_> {
         collection: &Collection<'_>,
         read_at: Instant,
     ) -> Result<(), Obstacle> {
-        let (index, places) = (&self.job.index, self.places_in_scope());
+        let (index, places) = (&self.run.job.index, self.places_in_scope());
         if places.products().next().is_none() {
             return Ok(());
         }
@@ -395,7 +393,7 @@ impl Repair<'_> {
                 .assert_current(index, plan.edits.iter().map(|edit| &edit.product))
                 .await?;
         }
-        if !self.job.settings.apply {
+        if !self.run.job.settings.apply {
             self.found.remaining.extend(plan.drift);
             return if self.has_changed(collection).await? {
                 Err(Obstacle::Changed)
@@ -426,7 +424,7 @@ impl Repair<'_> {
 
     async fn has_changed(&self, collection: &Collection<'_>) -> Result<bool, StoreError> {
         for product in self.places.products() {
-            let present = self.job.table.primary_item_in(self.id, product).await?;
+            let present = self.run.job.table.primary_item_in(self.id, product).await?;
             if present.as_ref() != collection.primary_item_in(product) {
                 return Ok(true);
             }

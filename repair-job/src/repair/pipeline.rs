@@ -87,7 +87,7 @@ impl<'run, F: Finder> Pipeline<'run, F> {
     ) -> Result<Option<(F::ScanPosition, RepairOutcome)>, StoreError> {
         let resumes = self.finder.resumes();
         // A stop after the last suspects comes too late: the work is complete.
-        if self.is_complete || self.run.must_stop(&resumes) || self.run.has_failed() {
+        if self.is_complete || self.run.must_stop(&resumes) {
             return Ok(None);
         }
         let Some(found) = self.finder.find().await? else {

@@ -46,7 +46,7 @@ pub(crate) struct Run<'job> {
     pub(crate) job: &'job Job,
     pub(crate) began: Timestamp,
     pub(crate) ledger: Ledger,
-    /// A part of the run has failed. Work under way completes, and nothing new begins.
+    /// Whether a store has failed, which is a [`StopReason`].
     has_failed: AtomicBool,
 }
 
@@ -151,23 +151,39 @@ impl Run<'_> {
         outcome.and(remembered).and(recorded)
     }
 
-    /// Whether the run must stop. If so, the report says where the next run resumes.
+    /// Why the run must stop, if so. Finders and repairs ask nothing else before they begin
+    /// something.
+    pub(crate) fn stop_reason(&self) -> Option<StopReason> {
+        let failure = if self.has_failed.load(Ordering::Relaxed) {
+            Some(StopReason::StoreFailed)
+        } else {
+            None
+        };
+        self.job.stop.reason().max(failure)
+    }
+
+    /// Why even work under way must end, if so. After a failed store it completes.
+    pub(crate) fn interruption(&self) -> Option<StopReason> {
+        self.stop_reason()
+            .filter(|reason| *reason != StopReason::StoreFailed)
+    }
+
+    /// Whether the run must stop. If so, the report says where the next run resumes. Of a failed
+    /// store, it says the failure.
     pub(crate) fn must_stop(&self, resumes: &str) -> bool {
-        let Some(reason) = self.job.stop.reason() else {
+        let Some(reason) = self.stop_reason() else {
             return false;
         };
-        self.ledger.report().stopped.get_or_insert_with(|| Stopped {
-            reason,
-            resumes: resumes.to_owned(),
-        });
+        if reason != StopReason::StoreFailed {
+            self.ledger.report().stopped.get_or_insert_with(|| Stopped {
+                reason,
+                resumes: resumes.to_owned(),
+            });
+        }
         true
     }
 
-    pub(crate) fn has_failed(&self) -> bool {
-        self.has_failed.load(Ordering::Relaxed)
-    }
-
-    /// Lets work under way complete, and nothing new begin.
+    /// Makes the failure of a store a reason to stop.
     pub(crate) fn fail(&self) {
         self.has_failed.store(true, Ordering::Relaxed);
     }
@@ -175,7 +191,7 @@ impl Run<'_> {
     /// Whether the run may store its position. A dry run may not. Nor may a run that lost its
     /// lease, because another run may be at work by now.
     pub(crate) fn may_remember(&self) -> bool {
-        self.job.settings.apply && self.job.stop.reason() != Some(StopReason::LeaseLost)
+        self.job.settings.apply && self.stop_reason() != Some(StopReason::LeaseLost)
     }
 
     pub(crate) fn add_checked(&self, count: usize) {

@@ -114,7 +114,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
             key,
             pass,
             state,
-            counts: snapshot.answers(),
+            counts: snapshot.is_in_use(),
             stored_at: Instant::now(),
         }
     }
@@ -139,7 +139,7 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
             self.store().await?;
             self.counts = false;
         }
-        self.counts &= self.snapshot.answers();
+        self.counts &= self.snapshot.is_in_use();
         self.state.position = position;
         if self.stored_at.elapsed() > STORE_EVERY {
             self.store().await?;

@@ -127,7 +127,7 @@ impl<'run> Confirmer<'run> {
         let Some(began_with) = &snapshot.servers else {
             return Ok(true);
         };
-        if !self.run.may_remember() || self.run.job.stop.reason().is_some() {
+        if !self.run.may_remember() || self.run.stop_reason().is_some() {
             return Ok(true);
         }
         match Box::pin(self.try_to_confirm(snapshot, began_with)).await {
@@ -170,7 +170,7 @@ impl<'run> Confirmer<'run> {
         // The servers are asked before the state is read. The next confirmation finds a server that
         // takes over later. A rebuild that ends in between has already changed the state.
         let servers = index.server_identity().await?;
-        if snapshot.is_given_up() {
+        if !snapshot.is_in_use() {
             return Err(Refusal::BeginAnew);
         }
         let stored: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
