@@ -37,6 +37,16 @@ pub(crate) enum IndexScope<'run> {
     Snapshot(&'run IndexSnapshot),
 }
 
+impl IndexScope<'_> {
+    pub(crate) fn has(&self, partition: IndexPartition) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Partitions(partitions) => partitions.contains(&partition),
+            Self::Snapshot(snapshot) => snapshot.has(partition),
+        }
+    }
+}
+
 /// Whether a run uses the page index. If not, only duplicates are checked.
 #[derive(Debug)]
 enum IndexUse {

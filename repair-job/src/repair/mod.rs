@@ -97,7 +97,9 @@ pub(crate) async fn repair_all(
     let outcome = RepairOutcome {
         comments: repaired.into_iter().collect::<Result<_, _>>()?,
     };
-    if let (1.., Some(resumes)) = (outcome.unfinished(), resumes) {
+    if let Some(resumes) = resumes
+        && outcome.unfinished() > 0
+    {
         run.must_stop(resumes);
     }
     Ok(outcome)
@@ -112,19 +114,17 @@ async fn repair(
     if let Some(reason) = run.stop_reason() {
         return Ok((id, CommentOutcome::Unfinished(reason.to_string())));
     }
-    let most = Instant::now() + TIME_MAX;
-    let deadline = match run.job.stop.deadline() {
-        Some(stop) => most.min(stop + AFTER_STOP),
-        None => most,
-    };
-    let found = Differences::default();
+    let mut deadline = Instant::now() + TIME_MAX;
+    if let Some(stop) = run.job.stop.deadline() {
+        deadline = deadline.min(stop + AFTER_STOP);
+    }
     let mut repair = Repair {
         run,
         id: &id,
         scope,
         deadline,
         places: places.clone(),
-        found,
+        found: Differences::default(),
     };
     let mut outcome = repair.attempt_until_done().await;
     match &outcome {
@@ -135,7 +135,7 @@ async fn repair(
         Err(_) => run.fail(),
         Ok(_) => {}
     }
-    run.ledger.add_repaired(
+    run.ledger.add_comment(
         &id,
         &places,
         &repair.found,
@@ -188,7 +188,9 @@ struct Repair<'run> {
     found: Differences,
 }
 
+/// What keeps an attempt from repairing a comment.
 enum Obstacle {
+    /// The comment has changed since it was read.
     Changed,
     /// The edits of the page index would come too late after the read.
     TooLate,
@@ -259,9 +261,8 @@ impl Repair<'_> {
 
     async fn attempt(&mut self) -> Result<(), Obstacle> {
         let (items, read_at) = self.run.job.table.items_and_instant_of(self.id).await?;
-        let collection = Collection::read(self.id, &items);
-        let collection =
-            collection.map_err(|unresolved| Obstacle::Unresolved(unresolved.to_string()))?;
+        let collection = Collection::read(self.id, &items)
+            .map_err(|unresolved| Obstacle::Unresolved(unresolved.to_string()))?;
         // Include what an earlier attempt wrote, because it may be wrong by now.
         self.places = collection.places(&self.places);
         // A part that needs a person does not prevent the repair of the rest.
@@ -283,7 +284,10 @@ impl Repair<'_> {
             unresolved = unresolved.or(rejected);
         }
         self.repair_ranks(&collection, read_at).await?;
-        unresolved.map_or(Ok(()), |what| Err(Obstacle::Unresolved(what)))
+        match unresolved {
+            Some(what) => Err(Obstacle::Unresolved(what)),
+            None => Ok(()),
+        }
     }
 
     async fn take_over(
@@ -297,14 +301,11 @@ impl Repair<'_> {
             self.found.remaining.push(drift);
             return Ok(());
         }
-        if self
-            .run
-            .job
-            .table
+        let table = &self.run.job.table;
+        let taken_over = table
             .take_over(comment, invalid.item, self.deadline)
-            .await?
-            == Transacted::Done
-        {
+            .await?;
+        if taken_over == Transacted::Done {
             tracing::info!(comment = %self.id, problem = %invalid.malformed, "taken over: the item is complete now");
             self.found.repaired.push(drift);
         }
@@ -318,7 +319,8 @@ impl Repair<'_> {
         &mut self,
         collection: &Collection<'_>,
     ) -> Result<Option<String>, Obstacle> {
-        let (table, plan) = (&self.run.job.table, collection.plan_duplicates());
+        let table = &self.run.job.table;
+        let plan = collection.plan_duplicates();
         if !self.run.job.settings.apply {
             self.found.remaining.extend(plan.drift);
             return Ok(None);
@@ -326,10 +328,10 @@ impl Repair<'_> {
         if plan.writes.is_empty() {
             return Ok(None);
         }
-        match table
+        let written = table
             .write_guarded(self.id, &plan.guards, plan.writes, self.deadline)
-            .await
-        {
+            .await;
+        match written {
             Ok(Transacted::Done) => {
                 self.found.repaired.extend(plan.drift);
                 Ok(None)
@@ -337,15 +339,16 @@ impl Repair<'_> {
             Ok(Transacted::ConditionsFailed(_)) => Err(Obstacle::Changed),
             Err(error) if error.remedy() == Remedy::Quarantine => {
                 let items = table.items_of(self.id).await?;
-                // An unreadable collection has just changed. The next check finds what is wrong
-                // with it.
-                let remaining = Collection::read(self.id, &items)
-                    .map_or(Vec::new(), |read| read.plan_duplicates().drift);
-                self.found.repaired.extend(
-                    plan.drift
-                        .into_iter()
-                        .filter(|drift| !remaining.contains(drift)),
-                );
+                let remaining = match Collection::read(self.id, &items) {
+                    Ok(collection) => collection.plan_duplicates().drift,
+                    // It has just changed. The next check finds what is wrong with it.
+                    Err(_) => Vec::new(),
+                };
+                for drift in plan.drift {
+                    if !remaining.contains(&drift) {
+                        self.found.repaired.push(drift);
+                    }
+                }
                 self.found.remaining.extend(remaining);
                 Ok(Some(error.to_string()))
             }
@@ -354,20 +357,16 @@ impl Repair<'_> {
     }
 
     fn places_in_scope(&self) -> Places {
-        let is_within = |product| {
-            let partition = self.run.job.index.partition_of(product);
-            match self.scope.index {
-                IndexScope::Nothing => false,
-                IndexScope::Partitions(partitions) => partitions.contains(&partition),
-                IndexScope::Snapshot(snapshot) => snapshot.has(partition),
-            }
-        };
         let mut within = Places::default();
-        for (product, languages) in self.places.iter().filter(|(product, _)| is_within(product)) {
+        for (product, languages) in self.places.iter() {
+            let partition = self.run.job.index.partition_of(product);
+            if !self.scope.index.has(partition) {
+                continue;
+            }
             within.add(product, None);
-            languages
-                .iter()
-                .for_each(|language| within.add(product, Some(language)));
+            for language in languages {
+                within.add(product, Some(language));
+            }
         }
         within
     }
@@ -379,7 +378,8 @@ impl Repair<'_> {
         collection: &Collection<'_>,
         read_at: Instant,
     ) -> Result<(), Obstacle> {
-        let (index, places) = (&self.run.job.index, self.places_in_scope());
+        let index = &self.run.job.index;
+        let places = self.places_in_scope();
         if places.products().next().is_none() {
             return Ok(());
         }
@@ -395,11 +395,10 @@ impl Repair<'_> {
         }
         if !self.run.job.settings.apply {
             self.found.remaining.extend(plan.drift);
-            return if self.has_changed(collection).await? {
-                Err(Obstacle::Changed)
-            } else {
-                Ok(())
-            };
+            if self.has_changed(collection).await? {
+                return Err(Obstacle::Changed);
+            }
+            return Ok(());
         }
         if read_at.elapsed() > EDIT_WITHIN {
             return Err(Obstacle::TooLate);
@@ -413,13 +412,20 @@ impl Repair<'_> {
             Err(_) => {}
         }
         // A failed edit may have been applied as well.
-        let has_changed = !planted::has(Bug::NoSecondLook) && self.has_changed(collection).await?;
+        let has_changed = self.second_look(collection).await?;
         edited?;
         if has_changed {
-            Err(Obstacle::Changed)
-        } else {
-            Ok(())
+            return Err(Obstacle::Changed);
         }
+        Ok(())
+    }
+
+    /// After an edit of the page index: whether the comment has changed since it was read.
+    async fn second_look(&self, collection: &Collection<'_>) -> Result<bool, StoreError> {
+        if planted::has(Bug::NoSecondLook) {
+            return Ok(false);
+        }
+        self.has_changed(collection).await
     }
 
     async fn has_changed(&self, collection: &Collection<'_>) -> Result<bool, StoreError> {

@@ -74,10 +74,8 @@ impl Ledger {
     /// first repair would add it for all.
     fn is_new_drift(&self, id: &CommentId, drift: &Drift) -> bool {
         let is_of_name = matches!(drift.kind(), DriftKind::MissingName | DriftKind::ExtraName);
-        self.is_new(
-            if is_of_name { "" } else { id.as_str() },
-            &drift.to_string(),
-        )
+        let of = if is_of_name { "" } else { id.as_str() };
+        self.is_new(of, &drift.to_string())
     }
 
     /// Like [`Self::add_unresolved`], for a text that may come several times.
@@ -134,7 +132,8 @@ impl Ledger {
     pub(crate) fn forget_drift(&self) {
         let mut report = self.report();
         report.drifted.clear();
-        (report.drifted_comments, report.repaired) = (0, 0);
+        report.drifted_comments = 0;
+        report.repaired = 0;
     }
 
     /// The unresolved comments with their reasons and places. At most [`UNRESOLVED_MAX`] of them
@@ -147,64 +146,74 @@ impl Ledger {
             .collect()
     }
 
-    /// Adds the result for a comment; `outcome` is `None` when a store failed. A remaining difference
-    /// counts once, even when it is found in two ways; in a dry run, all differences remain. A
-    /// comment that needs a person also counts once.
-    pub(crate) fn add_repaired(
+    /// Adds what was found of a comment, and what became of it: `None` when a store failed.
+    pub(crate) fn add_comment(
         &self,
         id: &CommentId,
         places: &Places,
-        Differences {
-            repaired,
-            remaining,
-        }: &Differences,
+        found: &Differences,
         outcome: Option<&CommentOutcome>,
         is_stopping: bool,
     ) {
-        let was_counted = !remaining.is_empty() && !self.is_new(id.as_str(), "");
-        let remaining: Vec<&Drift> = remaining
-            .iter()
-            .filter(|drift| self.is_new_drift(id, drift))
-            .collect();
-        let count = |drift: usize| u64::try_from(drift).unwrap_or(u64::MAX);
+        self.add_differences(id, found);
+        if let Some(outcome) = outcome {
+            self.add_outcome(id, places, outcome, is_stopping);
+        }
+    }
+
+    /// Counts the differences of a comment. A remaining one counts once, even when it is found in
+    /// two ways; in a dry run, all differences remain.
+    fn add_differences(&self, id: &CommentId, found: &Differences) {
+        let was_counted = !found.remaining.is_empty() && !self.is_new(id.as_str(), "");
+        let repaired = &found.repaired;
+        let mut remaining = Vec::new();
+        for drift in &found.remaining {
+            if self.is_new_drift(id, drift) {
+                remaining.push(drift);
+            }
+        }
+        let has_news = !repaired.is_empty() || !remaining.is_empty();
         {
             let mut report = self.report();
-            report.drifted_comments +=
-                u64::from(!was_counted && (!repaired.is_empty() || !remaining.is_empty()));
+            report.drifted_comments += u64::from(has_news && !was_counted);
             for drift in repaired.iter().chain(remaining.iter().copied()) {
                 *report.drifted.entry(drift.kind()).or_default() += 1;
             }
-            report.repaired += count(repaired.len());
-            report.left += count(remaining.len());
+            report.repaired += u64::try_from(repaired.len()).unwrap_or(u64::MAX);
+            report.left += u64::try_from(remaining.len()).unwrap_or(u64::MAX);
         }
-        repaired
-            .iter()
-            .for_each(|drift| tracing::info!(comment = %id, %drift, "repaired"));
-        remaining
-            .iter()
-            .for_each(|drift| tracing::info!(comment = %id, %drift, "found"));
+        for drift in repaired {
+            tracing::info!(comment = %id, %drift, "repaired");
+        }
+        for drift in remaining {
+            tracing::info!(comment = %id, %drift, "found");
+        }
+    }
+
+    /// Reports a comment that was not repaired. One that needs a person counts once.
+    fn add_outcome(
+        &self,
+        id: &CommentId,
+        places: &Places,
+        outcome: &CommentOutcome,
+        is_stopping: bool,
+    ) {
         match outcome {
-            None | Some(CommentOutcome::Repaired) => {}
-            Some(CommentOutcome::Unresolved(what)) => {
+            CommentOutcome::Repaired => {}
+            CommentOutcome::Unresolved(what) => {
                 if self.is_newly_unresolved(id, what, places) {
                     self.add_unresolved(what.clone());
                 }
             }
-            Some(CommentOutcome::KeepsChanging) => {
-                self.add_skipped(format!(
-                    "comment {id} keeps changing; its last change is in the journal"
-                ));
-            }
+            CommentOutcome::KeepsChanging => self.add_skipped(format!(
+                "comment {id} keeps changing; its last change is in the journal"
+            )),
             // The report says where the next run resumes.
-            Some(CommentOutcome::Unfinished(_)) if is_stopping => {}
-            Some(CommentOutcome::Unfinished(why)) => {
-                self.add_skipped(format!("comment {id}: {why}"))
-            }
-            Some(CommentOutcome::IndexAway(error)) => {
-                self.add_skipped(format!(
-                    "comment {id}: its entries in the page index, because {error}"
-                ));
-            }
+            CommentOutcome::Unfinished(_) if is_stopping => {}
+            CommentOutcome::Unfinished(why) => self.add_skipped(format!("comment {id}: {why}")),
+            CommentOutcome::IndexAway(error) => self.add_skipped(format!(
+                "comment {id}: its entries in the page index, because {error}"
+            )),
         }
     }
 
@@ -228,14 +237,21 @@ mod tests {
 
     use super::*;
 
+    fn id(text: &str) -> CommentId {
+        CommentId::parse(text).unwrap()
+    }
+
+    fn key(text: &str) -> FilterKey {
+        FilterKey::parse(text).unwrap()
+    }
+
+    fn missing_name(language: Option<&str>) -> Drift {
+        let language = language.map(|tag| Language::parse(tag).unwrap());
+        Drift::MissingName(ProductId::parse("p").unwrap(), language)
+    }
+
     #[test]
     fn a_difference_that_is_found_twice_counts_once() {
-        let id = |id: &str| CommentId::parse(id).unwrap();
-        let key = |text: &str| FilterKey::parse(text).unwrap();
-        let name = |language: Option<&str>| {
-            let language = language.map(|tag| Language::parse(tag).unwrap());
-            Drift::MissingName(ProductId::parse("p").unwrap(), language)
-        };
         let ledger = Ledger::new("audit", false);
         let mut places = Places::default();
         let one = Drift::MissingDuplicate(key("PRODUCT#p/en/~"));
@@ -247,21 +263,15 @@ mod tests {
             ("c2", vec![one], (2, 3)),
             // A name is missing for all comments of its product, and the first repair adds it for
             // all.
-            ("c3", vec![name(None)], (3, 4)),
-            ("c4", vec![name(None)], (3, 4)),
-            ("c4", vec![name(Some("en"))], (3, 5)),
+            ("c3", vec![missing_name(None)], (3, 4)),
+            ("c4", vec![missing_name(None)], (3, 4)),
+            ("c4", vec![missing_name(Some("en"))], (3, 5)),
         ] {
             let found = Differences {
                 remaining,
                 ..Differences::default()
             };
-            ledger.add_repaired(
-                &id(comment),
-                &places,
-                &found,
-                Some(&CommentOutcome::Repaired),
-                false,
-            );
+            ledger.add_differences(&id(comment), &found);
             let report = ledger.report();
             assert_eq!(
                 (report.drifted_comments, report.left),
@@ -269,19 +279,11 @@ mod tests {
                 "{comment} {found:?}"
             );
         }
-        let add = |places: &Places, why: &str| {
-            let state = CommentOutcome::Unresolved(why.to_owned());
-            ledger.add_repaired(
-                &id("c1"),
-                places,
-                &Differences::default(),
-                Some(&state),
-                false,
-            );
-        };
-        add(&places, "why");
+        let why = CommentOutcome::Unresolved("why".to_owned());
+        ledger.add_outcome(&id("c1"), &places, &why, false);
         places.add(&ProductId::parse("p").unwrap(), None);
-        add(&places, "why else");
+        let why_else = CommentOutcome::Unresolved("why else".to_owned());
+        ledger.add_outcome(&id("c1"), &places, &why_else, false);
         assert_eq!(
             ledger.unresolved_comments(),
             [(id("c1"), "why".to_owned(), places)]

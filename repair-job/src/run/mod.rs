@@ -77,7 +77,8 @@ impl Job {
         lease: Option<&str>,
         work: impl AsyncFnOnce(&Run<'_>) -> Result<(), StoreError>,
     ) -> Report {
-        let (began_at, before) = (Instant::now(), self.meter.consumed());
+        let began_at = Instant::now();
+        let before = self.meter.consumed();
         let run = Run {
             job: self,
             began: now(),
@@ -86,24 +87,18 @@ impl Job {
         };
         let work = async {
             let outcome = work(&run).await;
-            match lease {
-                Some(_) => run.store_record(command, outcome).await,
-                None => outcome,
+            if lease.is_some() {
+                run.store_record(command, outcome).await
+            } else {
+                outcome
             }
         };
-        let ended = match lease.filter(|_| self.settings.apply) {
-            Some(lease) => {
-                hold_lease(
-                    &self.table,
-                    lease,
-                    self.settings.lease,
-                    run.began,
-                    &self.stop,
-                    work,
-                )
-                .await
+        let ended = match lease {
+            Some(scope) if self.settings.apply => {
+                let lasting = self.settings.lease;
+                hold_lease(&self.table, scope, lasting, run.began, &self.stop, work).await
             }
-            None => work.await.map(|()| None),
+            Some(_) | None => work.await.map(|()| None),
         };
         let consumed = self.meter.consumed();
         let mut report = run.ledger.into_report();
@@ -145,8 +140,8 @@ impl Run<'_> {
                 unresolved: report.unresolved_count,
             }
         };
-        let remembered =
-            unresolved::remember(table, self.began, self.ledger.unresolved_comments()).await;
+        let comments = self.ledger.unresolved_comments();
+        let remembered = unresolved::remember(table, self.began, comments).await;
         let recorded = table.put_state(RUN, command, &record).await;
         outcome.and(remembered).and(recorded)
     }

@@ -59,8 +59,8 @@ impl Progress {
     /// for a pipe.
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn share(&self) -> f64 {
-        let [steps, expected] =
-            [&self.0.steps, &self.0.expected].map(|count| count.load(Ordering::Relaxed) as f64);
+        let steps = self.0.steps.load(Ordering::Relaxed) as f64;
+        let expected = self.0.expected.load(Ordering::Relaxed) as f64;
         if self.0.is_finished.load(Ordering::Relaxed) {
             1.0
         } else if expected > 0.0 {
@@ -72,9 +72,10 @@ impl Progress {
 
     /// Shows the progress on standard error until the display is dropped.
     pub fn show(&self, name: &str) -> Display {
-        let (name, progress) = (name.to_owned(), self.clone());
-        let terminal = std::io::stderr().is_terminal();
-        let bar = if terminal {
+        let name = name.to_owned();
+        let progress = self.clone();
+        let is_terminal = std::io::stderr().is_terminal();
+        let bar = if is_terminal {
             ProgressBar::new(BAR_LENGTH)
         } else {
             ProgressBar::hidden()
@@ -87,10 +88,10 @@ impl Progress {
         let task = tokio::spawn(async move {
             let began = Instant::now();
             loop {
-                tokio::time::sleep(if terminal { BAR_EVERY } else { LINE_EVERY }).await;
-                let (comments, share) = (progress.comments(), progress.share());
-                let message = message(comments, share, began.elapsed());
-                if terminal {
+                tokio::time::sleep(if is_terminal { BAR_EVERY } else { LINE_EVERY }).await;
+                let share = progress.share();
+                let message = message(progress.comments(), share, began.elapsed());
+                if is_terminal {
                     shown.set_position(millionths(share));
                     shown.set_message(message);
                 } else {

@@ -69,9 +69,10 @@ pub struct Report {
 impl Report {
     /// Counts a difference. A run that repairs has repaired it.
     pub(crate) fn add_difference(&mut self) {
-        match self.apply {
-            true => self.repaired += 1,
-            false => self.left += 1,
+        if self.apply {
+            self.repaired += 1;
+        } else {
+            self.left += 1;
         }
     }
 
@@ -87,10 +88,13 @@ impl Report {
             ),
             (self.held_by.is_some(), exit::HELD),
         ];
-        bits.into_iter()
-            .filter(|(is_set, _)| *is_set)
-            .map(|(_, bit)| bit)
-            .sum()
+        let mut exit_code = 0;
+        for (is_set, bit) in bits {
+            if is_set {
+                exit_code |= bit;
+            }
+        }
+        exit_code
     }
 
     pub fn json(&self) -> serde_json::Value {
@@ -143,25 +147,9 @@ impl fmt::Display for Report {
         for (kind, count) in &self.drifted {
             writeln!(f, "    {:<18} {count}", kind.name())?;
         }
-        for (what, count, texts) in [
-            (
-                "unresolved, needs a person",
-                self.unresolved_count,
-                &self.unresolved,
-            ),
-            ("skipped", self.skipped_count, &self.skipped),
-        ] {
-            if count > 0 {
-                writeln!(f, "  {what}: {count}")?;
-                texts
-                    .iter()
-                    .try_for_each(|line| writeln!(f, "    {line}"))?;
-                let named = u64::try_from(texts.len()).unwrap_or(u64::MAX);
-                if count > named {
-                    writeln!(f, "    and {} more", count - named)?;
-                }
-            }
-        }
+        let title = "unresolved, needs a person";
+        write_texts(f, title, self.unresolved_count, &self.unresolved)?;
+        write_texts(f, "skipped", self.skipped_count, &self.skipped)?;
         if let Some(stopped) = &self.stopped {
             writeln!(f, "  stopped: {}; {}", stopped.reason, stopped.resumes)?;
         }
@@ -179,6 +167,27 @@ impl fmt::Display for Report {
     }
 }
 
+/// Writes how many texts there are, and those that the report has.
+fn write_texts(
+    f: &mut fmt::Formatter<'_>,
+    title: &str,
+    count: u64,
+    texts: &[String],
+) -> fmt::Result {
+    if count == 0 {
+        return Ok(());
+    }
+    writeln!(f, "  {title}: {count}")?;
+    for text in texts {
+        writeln!(f, "    {text}")?;
+    }
+    let named = u64::try_from(texts.len()).unwrap_or(u64::MAX);
+    if count > named {
+        writeln!(f, "    and {} more", count - named)?;
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +202,8 @@ mod tests {
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND);
         report.left = 1;
         assert_eq!(report.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
-        (report.unresolved_count, report.skipped_count) = (1, 1);
+        report.unresolved_count = 1;
+        report.skipped_count = 1;
         report.failure = Some("z".to_owned());
         assert_eq!(report.exit_code(), 1 | 4 | 8 | 16 | 32);
         let held = Report {

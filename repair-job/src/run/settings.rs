@@ -45,7 +45,7 @@ pub struct JobSettings {
         env = "PAGEMARK_REPAIR_LEASE",
         value_name = "TIME",
         default_value = "60s",
-        value_parser = |text: &str| parse_duration(text).map(|time| if time.is_zero() { LEASE } else { time })
+        value_parser = parse_lease
     )]
     pub lease: Duration,
     /// Minimum age of the journal entries that are reconciled. Must exceed the time that a write
@@ -87,14 +87,23 @@ pub(crate) fn ms(time: Duration) -> i64 {
 /// end the run in a panic.
 pub(crate) const TIME_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 
+/// Parses the time of a lease: 0 stands for the default.
+fn parse_lease(text: &str) -> Result<Duration, String> {
+    let time = parse_duration(text)?;
+    Ok(if time.is_zero() { LEASE } else { time })
+}
+
 /// Parses a time: a number with `s`, `m` or `h`. Without a unit, the number is in seconds. The
 /// maximum is [`TIME_MAX`].
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let units = [('s', 1), ('m', 60), ('h', 3_600)];
-    let (number, seconds) = units
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))
-        .unwrap_or((text, 1));
+    let mut number = text;
+    let mut seconds = 1;
+    for (unit, seconds_of_unit) in [('s', 1), ('m', 60), ('h', 3_600)] {
+        if let Some(before) = text.strip_suffix(unit) {
+            number = before;
+            seconds = seconds_of_unit;
+        }
+    }
     let number: u64 = number
         .parse()
         .map_err(|_| format!("{text:?} is no time such as 90s, 15m or 2h"))?;

@@ -26,10 +26,13 @@ struct Remembered {
 /// its traces are.
 pub async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, StoreError> {
     let remembered: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
-    Ok(remembered
-        .into_iter()
-        .filter_map(|(name, known)| Some((CommentId::parse(&name).ok()?, known.places)))
-        .collect())
+    let mut comments = BTreeMap::new();
+    for (name, known) in remembered {
+        if let Ok(id) = CommentId::parse(&name) {
+            comments.insert(id, known.places);
+        }
+    }
+    Ok(comments)
 }
 
 /// Remembers the unresolved comments of a run, with reasons and places, up to the maximum.
@@ -44,22 +47,16 @@ pub(crate) async fn remember(
     let known: Vec<(String, Remembered)> = table.states(UNRESOLVED).await?;
     let known: BTreeSet<String> = known.into_iter().map(|(name, _)| name).collect();
     let room = UNRESOLVED_MAX.saturating_sub(known.len());
-    for (id, what, places) in unresolved
+    let new = unresolved
         .into_iter()
-        .filter(|(id, ..)| !known.contains(id.as_str()))
-        .take(room)
-    {
-        table
-            .put_state(
-                UNRESOLVED,
-                id.as_str(),
-                &Remembered {
-                    since,
-                    what,
-                    places,
-                },
-            )
-            .await?;
+        .filter(|(id, ..)| !known.contains(id.as_str()));
+    for (id, what, places) in new.take(room) {
+        let comment = Remembered {
+            since,
+            what,
+            places,
+        };
+        table.put_state(UNRESOLVED, id.as_str(), &comment).await?;
     }
     Ok(())
 }

@@ -175,11 +175,8 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
         self.counts = self.counts && self.snapshot.has_kept_repairs(self.run).await?;
         if self.counts && self.run.may_remember() {
             let StateKey { kind, name } = &self.key;
-            self.run
-                .job
-                .table
-                .put_state(kind, name, &self.state)
-                .await?;
+            let table = &self.run.job.table;
+            table.put_state(kind, name, &self.state).await?;
         }
         Ok(())
     }

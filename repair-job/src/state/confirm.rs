@@ -23,7 +23,7 @@ use table::Table;
 use tokio::time::Instant;
 
 use crate::{
-    find::journal::{Journal, JournalFinder, JournalPart, Window, oldest_entry, windows},
+    find::journal::{Journal, JournalFinder, Window, oldest_entry, windows},
     repair::{
         RESUMES_WITH_UNFINISHED,
         index_snapshot::{IndexSnapshot, RepairScope},
@@ -31,7 +31,7 @@ use crate::{
         repair_all,
     },
     run::{Job, Run, index_is_away, settings::ms},
-    state::confirm_plan::{Check, LastConfirmation, Seen, Step, Tokens, plan},
+    state::confirm_plan::{Check, LastConfirmation, Seen, Step, plan},
 };
 
 /// The kind of the state that stores the last confirmation. Tables of the first version have it
@@ -65,31 +65,26 @@ pub(crate) async fn remember_rebuild(
     rebuild: &Rebuild,
     is_whole: bool,
 ) -> Result<(), StoreError> {
-    let (token, servers) = (rebuild.token.clone(), rebuild.servers.clone());
     let whole = LastConfirmation {
-        token,
+        token: rebuild.token.clone(),
         before: None,
-        servers,
+        servers: rebuild.servers.clone(),
         check: None,
     };
     if is_whole {
         return table.put_state(CONFIRMATION, INDEX, &whole).await;
     }
     for _ in 0..REPLACE_TRIES_MAX {
-        let before: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
-        let (others, check) = before
-            .clone()
-            .map(|before| (before.token, before.check))
-            .unzip();
-        let next = LastConfirmation {
-            before: others,
-            check: check.flatten(),
-            ..whole.clone()
-        };
-        if table
-            .replace_state(CONFIRMATION, INDEX, before.as_ref(), &next)
-            .await?
-        {
+        let stored: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
+        let mut next = whole.clone();
+        if let Some(stored) = &stored {
+            next.before = Some(stored.token.clone());
+            next.check = stored.check.clone();
+        }
+        let is_replaced = table
+            .replace_state(CONFIRMATION, INDEX, stored.as_ref(), &next)
+            .await?;
+        if is_replaced {
             return Ok(());
         }
     }
@@ -198,16 +193,14 @@ impl<'run> Confirmer<'run> {
         mut stored: Option<LastConfirmation>,
     ) -> Result<(), Refusal> {
         let Job { table, index, .. } = self.run.job;
-        let leave = async |read: &Tokens, token: &str, time| {
-            index
-                .leave_token(&snapshot.table_id, read, token, time)
-                .await
-        };
+        let table_id = &snapshot.table_id;
         let mut sampled_at = now();
         for step in steps {
             match step {
                 Step::Store(next) => replace(table, &mut stored, next).await?,
-                Step::Leave { read, token, time } => drop(leave(&read, &token, time).await?),
+                Step::Leave { read, token, time } => {
+                    index.leave_token(table_id, &read, &token, time).await?;
+                }
                 Step::Report {
                     what,
                     since,
@@ -225,7 +218,8 @@ impl<'run> Confirmer<'run> {
                     }
                 }
                 Step::Confirm { read, token } => {
-                    leave(&read, &token, ConfirmationTime::At(sampled_at)).await?;
+                    let time = ConfirmationTime::At(sampled_at);
+                    index.leave_token(table_id, &read, &token, time).await?;
                 }
             }
         }
@@ -236,9 +230,10 @@ impl<'run> Confirmer<'run> {
     /// until now.
     fn report_losses(&self, what: &str, since: Timestamp, loses_readers: bool) {
         let next = "possible losses of the page index are checked first";
-        match loses_readers {
-            true => tracing::warn!(what, %since, next),
-            false => tracing::info!(what, %since, next),
+        if loses_readers {
+            tracing::warn!(what, %since, next);
+        } else {
+            tracing::info!(what, %since, next);
         }
         self.run.ledger.add_note(format!(
             "{what}: what has changed since {since} is checked first"
@@ -254,18 +249,12 @@ impl<'run> Confirmer<'run> {
         if planted::has(Bug::ConfirmedTooEarly) {
             return Ok(());
         }
-        let (table, words) = (
-            &self.run.job.table,
-            "the next run looks for lost changes from",
-        );
-        let finder = JournalFinder::new(
-            table,
-            Window {
-                from: check.from,
-                to: check.to,
-            },
-            words,
-        );
+        let table = &self.run.job.table;
+        let window = Window {
+            from: check.from,
+            to: check.to,
+        };
+        let finder = JournalFinder::new(table, window, "the next run looks for lost changes from");
         let mut journal = Pipeline::new(self.run, finder);
         // The run reports unreadable entries when it reaches them.
         while let Some((part, outcome)) = journal.next(of_index(snapshot)).await? {
@@ -297,32 +286,25 @@ impl<'run> Confirmer<'run> {
             .min()
             .unwrap_or(present);
         let until = present.plus_ms(-ms(lag));
-        let sample = self
-            .unchanged_since(
-                until,
-                changed_before(&run.job.table, reconciled, until).await?,
-            )
-            .await?;
-        let (count, before) = (sample.len(), run.ledger.report().repaired);
-        if !repair_all(
-            run,
-            sample.into(),
-            &of_index(snapshot),
-            Some(RESUMES_WITH_UNFINISHED),
-        )
-        .await?
-        .is_complete()
-        {
+        let changed = changed_before(&run.job.table, reconciled, until).await?;
+        let sample = self.unchanged_since(until, changed).await?;
+        let count = sample.len();
+        let repaired_before = run.ledger.report().repaired;
+        let scope = of_index(snapshot);
+        let resumes = Some(RESUMES_WITH_UNFINISHED);
+        let outcome = repair_all(run, sample.into(), &scope, resumes).await?;
+        if !outcome.is_complete() {
             return Err(Refusal::because("the sample could not be checked"));
         }
-        match run.ledger.report().repaired - before {
-            0 => Ok(()),
-            missed => Err(Refusal::Because(format!(
+        let missed = run.ledger.report().repaired - repaired_before;
+        if missed > 0 {
+            return Err(Refusal::Because(format!(
                 "{count} comments that changed more than {} s ago were sampled, and {missed} of their entries were \
                  wrong: the page indexer is behind, or has stopped",
                 lag.as_secs()
-            ))),
+            )));
         }
+        Ok(())
     }
 
     /// The comments without those that changed again after `at`: their last change may still be on
@@ -336,19 +318,34 @@ impl<'run> Confirmer<'run> {
             table, settings, ..
         } = self.run.job;
         let looks = comments.into_iter().map(async |(id, places)| {
-            let changed_again = match table.comment(&id).await {
-                Ok(comment) => comment.is_some_and(|comment| comment.revision.instant() > at),
-                // It has no entries in the page index, which the sample checks too.
-                Err(StoreError::Malformed(_)) => false,
-                Err(error) => return Err(error),
-            };
-            Ok((!changed_again).then_some((id, places)))
+            let has_changed = has_changed_after(table, &id, at).await?;
+            Ok::<_, StoreError>((id, places, has_changed))
         });
-        let unchanged: Vec<_> = stream::iter(looks)
+        let looked_up: Vec<_> = stream::iter(looks)
             .buffered(settings.concurrency.max(1))
             .try_collect()
             .await?;
-        Ok(unchanged.into_iter().flatten().collect())
+        let mut unchanged = BTreeMap::new();
+        for (id, places, has_changed) in looked_up {
+            if !has_changed {
+                unchanged.insert(id, places);
+            }
+        }
+        Ok(unchanged)
+    }
+}
+
+async fn has_changed_after(
+    table: &Table,
+    id: &CommentId,
+    at: Timestamp,
+) -> Result<bool, StoreError> {
+    match table.comment(id).await {
+        Ok(Some(comment)) => Ok(comment.revision.instant() > at),
+        Ok(None) => Ok(false),
+        // It has no entries in the page index, which the sample checks too.
+        Err(StoreError::Malformed(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -358,10 +355,10 @@ async fn replace(
     stored: &mut Option<LastConfirmation>,
     next: LastConfirmation,
 ) -> Result<(), Refusal> {
-    if !table
+    let is_replaced = table
         .replace_state(CONFIRMATION, INDEX, stored.as_ref(), &next)
-        .await?
-    {
+        .await?;
+    if !is_replaced {
         return Err(Refusal::because(ANOTHER_RUN));
     }
     *stored = Some(next);
@@ -397,37 +394,48 @@ impl From<StoreError> for Refusal {
     }
 }
 
+/// A sample of the comments that changed in a time, from its end backwards.
 async fn changed_before(
     table: &Table,
     from: Timestamp,
     to: Timestamp,
 ) -> Result<BTreeMap<CommentId, Places>, StoreError> {
-    let mut named = BTreeMap::new();
+    let mut changed = BTreeMap::new();
     for span_s in SAMPLE_SPANS_S {
         let begins = to.plus_ms(-1_000 * span_s).max(from);
-        named.clear();
+        changed.clear();
         for window in windows(begins, to) {
-            let (mut journal, before) = (Journal::new(table, window), named.len());
-            for _ in 0..SAMPLE_PARTS_MAX {
-                let Some(JournalPart {
-                    named: found,
-                    changed,
-                    ..
-                }) = journal.next().await?
-                else {
-                    break;
-                };
-                // A reported comment is likely to be wrong, whatever the page indexer does.
-                named.extend(found.into_iter().filter(|(id, _)| changed.contains(id)));
-                if named.len() >= before + SAMPLE {
-                    break;
-                }
-            }
+            add_changed(table, window, &mut changed).await?;
         }
-        if named.len() >= SAMPLE || begins == from {
+        if changed.len() >= SAMPLE || begins == from {
             break;
         }
     }
-    let step = named.len().div_ceil(SAMPLE).max(1);
-    Ok(named.into_iter().step_by(step).collect())
+    let step = changed.len().div_ceil(SAMPLE).max(1);
+    Ok(changed.into_iter().step_by(step).collect())
+}
+
+/// Adds comments that changed in a window, until there are enough.
+async fn add_changed(
+    table: &Table,
+    window: Window,
+    changed: &mut BTreeMap<CommentId, Places>,
+) -> Result<(), StoreError> {
+    let mut journal = Journal::new(table, window);
+    let before = changed.len();
+    for _ in 0..SAMPLE_PARTS_MAX {
+        let Some(part) = journal.next().await? else {
+            break;
+        };
+        for (id, places) in part.named {
+            // A reported comment is likely to be wrong, whatever the page indexer does.
+            if part.changed.contains(&id) {
+                changed.insert(id, places);
+            }
+        }
+        if changed.len() >= before + SAMPLE {
+            break;
+        }
+    }
+    Ok(())
 }
