@@ -96,17 +96,11 @@ pub(crate) fn plan(
     }
     steps.extend(known.check.clone().map(Step::CheckLosses));
     steps.push(Step::Sample);
-    let with = |token: &str| {
-        seen.marks
-            .iter()
-            .map(|(partition, _)| (*partition, token.to_owned()))
-            .collect()
-    };
+    let mut read = tokens(seen.marks, &known.token);
     let checked = known.check.map(|check| Check {
         from: check.to,
         ..check
     });
-    let mut read = with(&known.token);
     let confirmed = LastConfirmation {
         token: next.clone(),
         before: Some(known.token),
@@ -127,10 +121,18 @@ pub(crate) fn plan(
             check: None,
             ..confirmed
         }));
-        read = with(&next);
+        read = tokens(seen.marks, &next);
     }
     steps.push(Step::Confirm { read, token: next });
     steps
+}
+
+/// All partitions, with one token.
+fn tokens(marks: &[(IndexPartition, Mark)], token: &str) -> Tokens {
+    marks
+        .iter()
+        .map(|(partition, _)| (*partition, token.to_owned()))
+        .collect()
 }
 
 /// Judges whether the page index is still the one of the last confirmation. Returns what the table
@@ -140,99 +142,142 @@ fn judge(
     settings: &JobSettings,
     of_new_table: String,
 ) -> (LastConfirmation, Vec<Step>) {
-    let Seen {
-        stored,
-        marks,
-        servers,
-        present,
-        ..
-    } = *seen;
-    let are_other_servers = stored.is_none_or(|stored| stored.servers != *servers);
-    let (mut restored, mut unreached, mut begins, mut loses_readers) =
-        (Vec::new(), Vec::new(), Vec::new(), false);
-    for (partition, mark) in marks {
-        let is_last = stored.is_some_and(|stored| stored.token == mark.token);
-        if is_last && !are_other_servers || stored.is_some() && planted::has(Bug::SnapshotBelieved)
-        {
-            continue;
-        }
-        begins.push(may_have_lost_since(mark, settings, present));
-        let is_one_before =
-            stored.is_some_and(|stored| stored.before.as_ref() == Some(&mark.token));
-        if is_one_before && !is_last {
-            // The last confirmation did not reach it.
-            unreached.push((*partition, mark.token.clone()));
-        } else if !is_last {
-            restored.push((*partition, mark.token.clone()));
-            loses_readers |= mark.confirmed.is_some();
-        }
-    }
-    let pending = stored.and_then(|stored| stored.check.clone());
-    let new = begins.into_iter().min().map(|new| {
-        pending
-            .as_ref()
-            .map_or(new, |pending| new.min(pending.began))
-    });
-    let known = LastConfirmation {
-        token: stored.map_or(of_new_table, |stored| stored.token.clone()),
-        before: stored.and_then(|stored| stored.before.clone()),
-        servers: servers.clone(),
-        // Changes that were checked before may be lost again, so the check starts over. Writers'
-        // clocks may be ahead.
-        check: match new {
-            Some(began) => Some(Check {
-                began,
-                from: began,
-                to: present.plus_ms(ms(settings.min_age)),
-            }),
-            None => pending,
+    let servers = seen.servers.clone();
+    let mut known = match seen.stored {
+        Some(stored) => LastConfirmation {
+            servers,
+            ..stored.clone()
+        },
+        None => LastConfirmation {
+            token: of_new_table,
+            before: None,
+            servers,
+            check: None,
         },
     };
-    let mut steps = Vec::new();
-    if let Some(since) = new {
-        steps.push(Step::Store(known.clone()));
-        let what = match restored.len() {
-            0 => "the page index has other servers, or lacks the last confirmation".to_owned(),
-            count => format!(
-                "{count} of {} partitions of the page index are older than the last confirmation, and not believed",
-                marks.len()
-            ),
-        };
-        for (read, time) in [
-            (restored, ConfirmationTime::TakenAway),
-            (unreached, ConfirmationTime::Unchanged),
-        ] {
-            if !read.is_empty() {
-                steps.push(Step::Leave {
-                    read,
-                    token: known.token.clone(),
-                    time,
-                });
+    let losses = possible_losses(seen, settings);
+    let Some(mut began) = losses.since else {
+        return (known, Vec::new());
+    };
+    // Changes that were checked before may be lost again, so the check starts over.
+    if let Some(pending) = &known.check {
+        began = began.min(pending.began);
+    }
+    known.check = Some(Check {
+        began,
+        from: began,
+        // Writers' clocks may be ahead.
+        to: seen.present.plus_ms(ms(settings.min_age)),
+    });
+    let what = match losses.restored.len() {
+        0 => "the page index has other servers, or lacks the last confirmation".to_owned(),
+        count => format!(
+            "{count} of {} partitions of the page index are older than the last confirmation, and not believed",
+            seen.marks.len()
+        ),
+    };
+    let mut steps = vec![Step::Store(known.clone())];
+    for (read, time) in [
+        (losses.restored, ConfirmationTime::TakenAway),
+        (losses.unreached, ConfirmationTime::Unchanged),
+    ] {
+        if !read.is_empty() {
+            steps.push(Step::Leave {
+                read,
+                token: known.token.clone(),
+                time,
+            });
+        }
+    }
+    steps.push(Step::Report {
+        what,
+        since: began,
+        loses_readers: losses.loses_readers,
+    });
+    (known, steps)
+}
+
+/// What the partitions may have lost since the last confirmation.
+struct Losses {
+    /// Since when; `None` when nothing can be lost.
+    since: Option<Timestamp>,
+    restored: Tokens,
+    unreached: Tokens,
+    /// Whether readers believed one of the restored partitions until now.
+    loses_readers: bool,
+}
+
+fn possible_losses(seen: &Seen<'_>, settings: &JobSettings) -> Losses {
+    let mut losses = Losses {
+        since: None,
+        restored: Vec::new(),
+        unreached: Vec::new(),
+        loses_readers: false,
+    };
+    for (partition, mark) in seen.marks {
+        match trust_in(mark, seen) {
+            Trust::Kept => continue,
+            Trust::OtherServers => {}
+            Trust::Unreached => losses.unreached.push((*partition, mark.token.clone())),
+            Trust::Restored => {
+                losses.restored.push((*partition, mark.token.clone()));
+                losses.loses_readers |= mark.confirmed.is_some();
             }
         }
-        steps.push(Step::Report {
-            what,
-            since,
-            loses_readers,
-        });
+        let since = may_have_lost_since(mark, settings, seen.present);
+        losses.since = Some(losses.since.unwrap_or(since).min(since));
     }
-    (known, steps)
+    losses
+}
+
+/// Whether a partition still has everything that it had at the last confirmation.
+enum Trust {
+    /// It has the last confirmation, in the same servers: nothing is lost.
+    Kept,
+    /// It has the last confirmation, but other servers answer.
+    OtherServers,
+    /// The last confirmation did not reach it.
+    Unreached,
+    /// It has an older confirmation, or one of another table.
+    Restored,
+}
+
+fn trust_in(mark: &Mark, seen: &Seen<'_>) -> Trust {
+    let Some(stored) = seen.stored else {
+        return Trust::Restored;
+    };
+    if planted::has(Bug::SnapshotBelieved) {
+        return Trust::Kept;
+    }
+    if mark.token == stored.token {
+        if *seen.servers == stored.servers {
+            Trust::Kept
+        } else {
+            Trust::OtherServers
+        }
+    } else if stored.before.as_ref() == Some(&mark.token) {
+        Trust::Unreached
+    } else {
+        Trust::Restored
+    }
 }
 
 /// The instant since which a partition may have lost changes: its own watermark, or shortly before
 /// its last confirmation if that is later. Instants in the future do not count.
 fn may_have_lost_since(mark: &Mark, settings: &JobSettings, present: Timestamp) -> Timestamp {
-    let (is_past, oldest) = (|at: &Timestamp| *at <= present, oldest_entry(present));
-    let reconciled = Some(mark.watermark).filter(is_past).unwrap_or(oldest);
-    // The page indexer may lag by that much when the job confirms.
-    let margin_ms = ms(settings.indexer_lag) + ms(settings.overlap);
-    let confirmed = mark
-        .confirmed
-        .filter(is_past)
-        .map(|at| at.plus_ms(-margin_ms));
-    confirmed
-        .map_or(reconciled, |confirmed| confirmed.max(reconciled))
-        .max(oldest)
+    let oldest = oldest_entry(present);
+    let mut since = oldest;
+    if mark.watermark <= present {
+        since = since.max(mark.watermark);
+    }
+    if let Some(confirmed) = mark.confirmed
+        && confirmed <= present
+    {
+        // The page indexer may lag by that much when the job confirms.
+        let margin_ms = ms(settings.indexer_lag) + ms(settings.overlap);
+        since = since.max(confirmed.plus_ms(-margin_ms));
+    }
+    since
 }
 
 #[cfg(test)]
@@ -286,14 +331,71 @@ mod tests {
             .iter()
             .map(|(name, mark)| (partition(*name), mark.clone()))
             .collect();
-        let (servers, began_with) = (&servers(server), &servers(began_with));
         look(&Seen {
             stored,
             marks: &marks,
-            servers,
-            began_with,
+            servers: &servers(server),
+            began_with: &servers(began_with),
             present: at(0),
         })
+    }
+
+    fn minute(instant: &Timestamp) -> i64 {
+        (instant.epoch_ms() - at(0).epoch_ms()) / MINUTE_MS
+    }
+
+    fn span_text(check: &Check) -> String {
+        format!(
+            "{} of {} to {}",
+            minute(&check.from),
+            minute(&check.began),
+            minute(&check.to)
+        )
+    }
+
+    fn tokens_text(read: &Tokens) -> String {
+        let mut text = String::new();
+        for (partition, token) in read {
+            let name = char::from(b'a' + u8::try_from(partition.number()).unwrap());
+            text += &format!(" {name}:{token}");
+        }
+        text
+    }
+
+    fn step_text(step: &Step) -> String {
+        match step {
+            Step::Store(LastConfirmation {
+                token,
+                before,
+                check,
+                ..
+            }) => {
+                let before = before.as_deref().unwrap_or("none");
+                let check = match check {
+                    Some(check) => span_text(check),
+                    None => "nothing".to_owned(),
+                };
+                format!("store {token} after {before}, {check} to check")
+            }
+            Step::Leave { read, token, time } => {
+                format!("leave {token}, {time:?}, at{}", tokens_text(read))
+            }
+            Step::Report {
+                what,
+                since,
+                loses_readers,
+            } => {
+                format!(
+                    "report since {}, loses readers: {loses_readers}, {what}",
+                    minute(since)
+                )
+            }
+            Step::BeginAnew => "begin anew".to_owned(),
+            Step::CheckLosses(check) => format!("check {}", span_text(check)),
+            Step::Sample => "sample".to_owned(),
+            Step::AssertServers(servers) => format!("assert {}", servers.0),
+            Step::Confirm { read, token } => format!("confirm {token} at{}", tokens_text(read)),
+        }
     }
 
     /// A plan as text, with the servers that answer, and that answered when the run began. Instants
@@ -308,64 +410,17 @@ mod tests {
         let steps = with(last, marks, server, began_with, |seen| {
             plan(seen, &JobSettings::default(), tokens)
         });
-        let names = |read: &Tokens| {
-            let name = |(partition, token): &(IndexPartition, String)| {
-                let name = char::from(b'a' + u8::try_from(partition.number()).unwrap());
-                format!(" {name}:{token}")
-            };
-            read.iter().map(name).collect::<String>()
-        };
-        let minute = |at: &Timestamp| (at.epoch_ms() - self::at(0).epoch_ms()) / MINUTE_MS;
-        let span = |check: &Check| {
-            format!(
-                "{} of {} to {}",
-                minute(&check.from),
-                minute(&check.began),
-                minute(&check.to)
-            )
-        };
-        let line = |step: &Step| match step {
-            Step::Store(LastConfirmation {
-                token,
-                before,
-                check,
-                ..
-            }) => {
-                let check = check.as_ref().map_or("nothing".to_owned(), span);
-                format!(
-                    "store {token} after {}, {check} to check",
-                    before.as_deref().unwrap_or("none")
-                )
-            }
-            Step::Leave { read, token, time } => {
-                format!("leave {token}, {time:?}, at{}", names(read))
-            }
-            Step::Report {
-                what,
-                since,
-                loses_readers,
-            } => {
-                format!(
-                    "report since {}, loses readers: {loses_readers}, {what}",
-                    minute(since)
-                )
-            }
-            Step::BeginAnew => "begin anew".to_owned(),
-            Step::CheckLosses(check) => format!("check {}", span(check)),
-            Step::Sample => "sample".to_owned(),
-            Step::AssertServers(servers) => format!("assert {}", servers.0),
-            Step::Confirm { read, token } => format!("confirm {token} at{}", names(read)),
-        };
         let lines: String = steps
             .iter()
-            .map(|step| format!("  {}\n", line(step)))
+            .map(|step| format!("  {}\n", step_text(step)))
             .collect();
         format!("{what}:\n{lines}")
     }
 
     #[test]
     fn possible_losses_are_checked_before_a_confirmation() {
-        let (old, confirmed) = (at(-12 * 60 * MINUTE_MS), at(-5 * MINUTE_MS));
+        let old = at(-12 * 60 * MINUTE_MS);
+        let confirmed = at(-5 * MINUTE_MS);
         let marks = [
             ('a', mark("2", old, confirmed)),
             ('b', mark("1", old, confirmed)),
@@ -467,20 +522,22 @@ mod tests {
 
     #[test]
     fn tokens_and_servers_tell_since_when_something_may_be_lost() {
-        let (old, confirmed) = (at(-12 * 60 * MINUTE_MS), at(-5 * MINUTE_MS));
-        let mark = |watermark, confirmed| [('a', mark("2", watermark, confirmed))];
+        let old = at(-12 * 60 * MINUTE_MS);
+        let confirmed = at(-5 * MINUTE_MS);
         let last = remembered("2", Some("1"));
-        for (marks, server, since) in [
-            (mark(old, confirmed), "a", None),
+        for (watermark, confirmed, server, since) in [
+            (old, confirmed, "a", None),
             // Shortly before the last confirmation.
-            (mark(old, confirmed), "b", Some(25)),
+            (old, confirmed, "b", Some(25)),
             // Reconciled changes are not lost. A confirmation or a watermark later than the present
             // says nothing.
-            (mark(at(-MINUTE_MS), confirmed), "b", Some(1)),
-            (mark(old, at(MINUTE_MS)), "b", Some(12 * 60)),
+            (at(-MINUTE_MS), confirmed, "b", Some(1)),
+            (old, at(MINUTE_MS), "b", Some(12 * 60)),
         ] {
-            let judge = |seen: &Seen<'_>| judge(seen, &JobSettings::default(), "first".to_owned());
-            let (known, steps) = with(Some(&last), &marks, server, server, judge);
+            let marks = [('a', mark("2", watermark, confirmed))];
+            let (known, steps) = with(Some(&last), &marks, server, server, |seen| {
+                judge(seen, &JobSettings::default(), "first".to_owned())
+            });
             let began = known.check.map(|check| check.began);
             assert_eq!(began, since.map(|minutes: i64| at(-minutes * MINUTE_MS)));
             assert_eq!(!steps.is_empty(), since.is_some());
@@ -541,26 +598,24 @@ mod tests {
         by_processor.min(concurrency * 1_000 / MS_OF_A_COMMENT) * lasts_min / every_min
     }
 
+    fn between<'text>(text: &'text str, begins: &str, ends: &str) -> &'text str {
+        let (_, text) = text
+            .split_once(begins)
+            .unwrap_or_else(|| panic!("{begins}"));
+        text.split_once(ends).unwrap_or_else(|| panic!("{ends}")).0
+    }
+
+    fn number_after(text: &str, before: &str) -> i64 {
+        let (_, after) = text
+            .split_once(before)
+            .unwrap_or_else(|| panic!("{before}"));
+        let digits = after.split(|c: char| !c.is_ascii_digit()).next();
+        digits.unwrap().parse().unwrap()
+    }
+
     #[test]
     fn the_deployed_repair_keeps_up_with_what_the_document_says_and_confirms_beyond_it() {
         const MAX_AGE_MIN: i64 = 3 * 60;
-        let between = |text: &'static str, begins: &str, ends: &str| -> &'static str {
-            let (_, text) = text
-                .split_once(begins)
-                .unwrap_or_else(|| panic!("{begins}"));
-            text.split_once(ends).unwrap_or_else(|| panic!("{ends}")).0
-        };
-        let number = |text: &'static str, before: &str| -> i64 {
-            let (_, after) = text
-                .split_once(before)
-                .unwrap_or_else(|| panic!("{before}"));
-            after
-                .split(|c: char| !c.is_ascii_digit())
-                .next()
-                .unwrap()
-                .parse()
-                .unwrap()
-        };
         let template = include_str!("../../../infra/template.yaml");
         let memory = between(template, "\n  RepairJobMemory:\n", "\n\n");
         let function = between(template, "\n  RepairJob:\n", "\n  RepairPolicy:\n");
@@ -569,8 +624,9 @@ mod tests {
             recent.contains(r#"Input: '{"command": "recent"}'"#),
             "{recent}"
         );
-        let concurrency = number(function, "PAGEMARK_REPAIR_CONCURRENCY: \"");
-        let (every_min, timeout_s) = (number(recent, "rate("), number(function, "Timeout: "));
+        let concurrency = number_after(function, "PAGEMARK_REPAIR_CONCURRENCY: \"");
+        let every_min = number_after(recent, "rate(");
+        let timeout_s = number_after(function, "Timeout: ");
         let document = include_str!("../../../docs/deploy.md");
         let row = between(
             document,
@@ -579,7 +635,7 @@ mod tests {
         );
         let keeps_up_with: i64 = row.rsplit(' ').next().unwrap().parse().unwrap();
         let deployed = [
-            number(memory, "Default: "),
+            number_after(memory, "Default: "),
             concurrency,
             every_min,
             timeout_s,
