@@ -34,18 +34,16 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
     let index = redis_index::connect(&config.page_index)?;
     let quarantine = config.quarantine.connect().await;
     let handler = service_fn(|event: LambdaEvent<serde_json::Value>| {
-        let (table, index, quarantine, config) = (
-            table.clone(),
-            index.clone(),
-            quarantine.clone(),
-            config.clone(),
-        );
+        let table = table.clone();
+        let index = index.clone();
+        let quarantine = quarantine.clone();
+        let config = config.clone();
         async move {
             let deadline = deadline_at(event.context.deadline);
             let stop = Stop::at(Some(deadline.checked_sub(RESERVE).unwrap_or(deadline)));
-            let asked = FunctionCommand::of_event(&event.payload)?;
-            let job = Job::new(table, index, asked.settings(config.settings), stop);
-            let done = Box::pin(invoked(&job, &quarantine, asked)).await;
+            let command = FunctionCommand::of_event(&event.payload)?;
+            let job = Job::new(table, index, command.settings(config.settings), stop);
+            let done = Box::pin(invoked(&job, &quarantine, command)).await;
             println!("{}", metrics_line(&done, &config.metrics.metrics_namespace));
             done.answer().map_err(lambda_runtime::Error::from)
         }

@@ -7,8 +7,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::{FutureExt, StreamExt, future::join, stream};
-use model::Timestamp;
-use page_index::IndexScanPosition;
+use page_index::{IndexScanPosition, PageIndex};
 use process::{StoreError, now};
 use serde::Serialize;
 
@@ -23,7 +22,7 @@ use crate::{
         index_snapshot::{IndexSnapshot, RepairScope},
         pipeline::{Finder, Pipeline},
     },
-    run::{Job, Run, answer_of_index, report::Report, settings::ms},
+    run::{IndexAnswer, Job, Run, answer_of_index, report::Report, settings::ms},
     state::checkpoint::{
         AUDIT, Checkpoint, INDEX_SCAN, POSITION, SegmentState, StateKey, segment_states,
     },
@@ -70,13 +69,13 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
         BTreeMap::new()
     };
     let remaining = plan_audit(&states, options, run.began);
-    let resumes = match (settings.apply, options.rolling) {
-        (false, _) => "a dry run remembers nothing".to_owned(),
-        (true, true) => "the next rolling run resumes".to_owned(),
-        (true, false) => {
-            let since = options.since.unwrap_or(run.began).min(run.began);
-            format!("--since {since} --segments {} resumes", options.segments)
-        }
+    let resumes = if !settings.apply {
+        "a dry run remembers nothing".to_owned()
+    } else if options.rolling {
+        "the next rolling run resumes".to_owned()
+    } else {
+        let since = options.since.unwrap_or(run.began).min(run.began);
+        format!("--since {since} --segments {} resumes", options.segments)
     };
     let audit = Audit {
         run,
@@ -85,7 +84,9 @@ async fn audit(run: &Run<'_>, options: AuditOptions) -> Result<(), StoreError> {
         resumes,
     };
     audit.expect(described.items, remaining.len());
-    if let (Some(since), true) = (options.since, settings.apply) {
+    if let Some(since) = options.since
+        && settings.apply
+    {
         let done = options.wanted().len() - remaining.len();
         run.ledger.add_note(format!(
             "{done} segments were done since {since}, and are not checked again"
@@ -114,7 +115,8 @@ impl Audit<'_> {
 
     async fn scan(&self, segments: Vec<(u32, SegmentState)>) -> Result<(), StoreError> {
         // Boxed, here and below, so that the future types do not nest too deeply for the compiler.
-        let (of_table, of_index) = (self.scan_table(segments).boxed(), self.scan_index().boxed());
+        let of_table = self.scan_table(segments).boxed();
+        let of_index = self.scan_index().boxed();
         if !self.options.rolling {
             of_table.await?;
             return of_index.await;
@@ -185,13 +187,17 @@ impl Audit<'_> {
             return Ok(());
         }
         match answer_of_index(self.try_to_scan_index().await) {
-            Ok(Err(error)) => {
+            Ok(IndexAnswer::Answered(())) => Ok(()),
+            Ok(IndexAnswer::Away(error)) => {
                 self.run.ledger.add_skipped(format!(
                     "the rest of the scan of the page index, because {error}"
                 ));
                 Ok(())
             }
-            scanned => scanned.map(drop).inspect_err(|_| self.run.fail()),
+            Err(error) => {
+                self.run.fail();
+                Err(error)
+            }
         }
     }
 
@@ -210,11 +216,7 @@ impl Audit<'_> {
         let Some(mut state) = self.options.remaining(stored.unwrap_or_default(), now()) else {
             return Ok(());
         };
-        let is_valid = async |position: &Option<IndexScanPosition>| match position {
-            Some(position) => index.is_index_scan_valid(position).await,
-            None => Ok(false),
-        };
-        if !is_valid(&state.position).await? {
+        if !is_scan_valid(index, state.position.as_ref()).await? {
             state = state.begun_anew();
             state.position = Some(index.begin_index_scan().await?);
         }
@@ -237,7 +239,7 @@ impl Audit<'_> {
         );
         let ended = self.repair_found(finder, &mut checkpoint).await;
         let mut is_complete = matches!(ended, Ok(true));
-        if is_complete && !is_valid(&checkpoint.position()).await? {
+        if is_complete && !is_scan_valid(index, checkpoint.position().as_ref()).await? {
             let what =
                 "part of the index scan, whose servers have changed: the next one starts anew";
             self.run.ledger.add_skipped(what.to_owned());
@@ -254,14 +256,28 @@ impl Audit<'_> {
     async fn advance_watermark(&self) -> Result<(), StoreError> {
         let job = self.run.job;
         let states = segment_states(&job.table, &self.snapshot.table_id).await?;
-        let of_segment = |segment| states.get(&state_name(segment, self.options.segments));
-        let done = (0..self.options.segments)
-            .map(|segment| of_segment(segment).and_then(|state| state.last_began))
-            .collect::<Option<Vec<Timestamp>>>();
-        let Some(first) = done.into_iter().flatten().min() else {
+        let mut passes = Vec::new();
+        for segment in 0..self.options.segments {
+            let state = states.get(&state_name(segment, self.options.segments));
+            let Some(began) = state.and_then(|state| state.last_began) else {
+                return Ok(());
+            };
+            passes.push(began);
+        }
+        let Some(first) = passes.into_iter().min() else {
             return Ok(());
         };
         let first = first.plus_ms(-ms(job.settings.min_age) - ms(job.settings.overlap));
         job.table.advance_watermark(first).await
+    }
+}
+
+async fn is_scan_valid(
+    index: &PageIndex,
+    position: Option<&IndexScanPosition>,
+) -> Result<bool, StoreError> {
+    match position {
+        Some(position) => index.is_index_scan_valid(position).await,
+        None => Ok(false),
     }
 }

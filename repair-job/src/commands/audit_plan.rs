@@ -78,28 +78,28 @@ impl AuditOptions {
         state: ScanState<P>,
         present: Timestamp,
     ) -> Option<ScanState<P>> {
-        let (done_since, resumed_since) = match self.rolling {
-            true => (
-                Some(present.plus_ms(-ms(EVERY - EARLIER))),
-                Some(Timestamp::MIN),
-            ),
-            false => (self.since, self.since),
-        };
-        // A time in the future comes from a fast clock, so the actual age is unknown.
-        let is_within = |began: Option<Timestamp>, since: Option<Timestamp>| {
-            since
-                .zip(began)
-                .is_some_and(|(since, began)| (since..=present).contains(&began))
-        };
-        if is_within(state.last_began, done_since) {
-            return None;
+        let mut done_since = self.since;
+        let mut resumed_since = self.since;
+        if self.rolling {
+            done_since = Some(present.plus_ms(-ms(EVERY - EARLIER)));
+            resumed_since = Some(Timestamp::MIN);
         }
-        let is_resumed = is_within(state.began, resumed_since);
-        Some(if is_resumed {
-            state
+        if is_within(state.last_began, done_since, present) {
+            None
+        } else if is_within(state.began, resumed_since, present) {
+            Some(state)
         } else {
-            state.begun_anew()
-        })
+            Some(state.begun_anew())
+        }
+    }
+}
+
+/// Whether something began between two instants. A time in the future comes from a fast clock, so
+/// its actual age is unknown.
+fn is_within(began: Option<Timestamp>, since: Option<Timestamp>, present: Timestamp) -> bool {
+    match (began, since) {
+        (Some(began), Some(since)) => (since..=present).contains(&began),
+        _ => false,
     }
 }
 
@@ -114,14 +114,14 @@ pub(crate) fn plan_audit(
     options: AuditOptions,
     present: Timestamp,
 ) -> Vec<(u32, SegmentState)> {
-    let remaining = options.wanted().filter_map(|segment| {
-        let state = states
-            .get(&state_name(segment, options.segments))
-            .cloned()
-            .unwrap_or_default();
-        Some((segment, options.remaining(state, present)?))
-    });
-    let mut remaining: Vec<(u32, SegmentState)> = remaining.collect();
+    let mut remaining = Vec::new();
+    for segment in options.wanted() {
+        let stored = states.get(&state_name(segment, options.segments));
+        let state = stored.cloned().unwrap_or_default();
+        if let Some(state) = options.remaining(state, present) {
+            remaining.push((segment, state));
+        }
+    }
     remaining.sort_by_key(|(_, state)| (state.began.is_none(), state.last_began));
     remaining
 }
@@ -194,12 +194,15 @@ mod tests {
         );
     }
 
-    #[test]
-    fn an_audit_since_an_instant_resumes_what_began_then_or_later() {
-        let since = |hours| AuditOptions {
+    fn since(hours: i64) -> AuditOptions {
+        AuditOptions {
             since: Some(at(hours)),
             ..AuditOptions::default()
-        };
+        }
+    }
+
+    #[test]
+    fn an_audit_since_an_instant_resumes_what_began_then_or_later() {
         let states = [
             half_done(-4, None),
             done(-4),

@@ -35,33 +35,34 @@ const OWN: [&str; 4] = [
 /// The rows of the table that a person reads, by the key of a derived item or entry. The cells say
 /// what it is, its state, what is there and what should be. No cell holds text that a commenter
 /// wrote.
-type ComparisonRows = BTreeMap<String, [String; 4]>;
+#[derive(Default)]
+struct ComparisonRows(BTreeMap<String, [String; 4]>);
 
 impl Job {
     /// Checks one comment. `product` names another product to look in. The notes show what is there
     /// and what should be. It needs no lease, because its writes are conditional.
     pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Report {
         let mut places = Places::default();
-        product
-            .into_iter()
-            .for_each(|product| places.add(product, None));
-        let work = async |run: &Run<'_>| {
-            let table_id = self.table.describe().await?.id;
-            let snapshot = IndexSnapshot::read(run, &table_id).await?;
-            let scope = RepairScope::of_all(&snapshot);
-            for line in describe(self, id, &places, &scope).await? {
-                run.ledger.add_note(line);
-            }
-            let suspects = BTreeMap::from([(id.clone(), places.clone())]);
-            run.add_checked(
-                repair_all(run, suspects.into(), &scope, Some(RESUMES_WITH_UNFINISHED))
-                    .await?
-                    .checked(),
-            );
-            Ok(())
-        };
-        self.run("check", None, work).await
+        if let Some(product) = product {
+            places.add(product, None);
+        }
+        self.run("check", None, async move |run| check(run, id, places).await)
+            .await
     }
+}
+
+async fn check(run: &Run<'_>, id: &CommentId, places: Places) -> Result<(), StoreError> {
+    let table_id = run.job.table.describe().await?.id;
+    let snapshot = IndexSnapshot::read(run, &table_id).await?;
+    let scope = RepairScope::of_all(&snapshot);
+    for line in describe(run.job, id, &places, &scope).await? {
+        run.ledger.add_note(line);
+    }
+    let suspects = BTreeMap::from([(id.clone(), places)]);
+    let resumes = Some(RESUMES_WITH_UNFINISHED);
+    let outcome = repair_all(run, suspects.into(), &scope, resumes).await?;
+    run.add_checked(outcome.checked());
+    Ok(())
 }
 
 /// The comment, line by line.
@@ -77,10 +78,10 @@ async fn describe(
         Ok(collection) => collection,
         Err(unresolved) => {
             lines.push(format!("a person has to look: {unresolved}"));
-            let keys = items
-                .iter()
-                .map(|item| text(item, attribute::SK).unwrap_or("?"));
-            lines.extend(keys.map(|key| format!("item {key}")));
+            for item in &items {
+                let key = text(item, attribute::SK).unwrap_or("?");
+                lines.push(format!("item {key}"));
+            }
             return Ok(lines);
         }
     };
@@ -98,17 +99,22 @@ async fn describe(
         IndexScope::Nothing => Err("not checked".to_owned()),
         IndexScope::Partitions(_) | IndexScope::Snapshot(_) => {
             let ranks = job.index.ranks(id, &collection.places(places)).await;
-            ranks.map_err(|error| match index_is_away(&error) {
-                true => format!("not checked, {error}"),
-                false => format!("a person has to look, {error}"),
+            ranks.map_err(|error| {
+                if index_is_away(&error) {
+                    format!("not checked, {error}")
+                } else {
+                    format!("a person has to look, {error}")
+                }
             })
         }
     };
-    lines.push(format!(
-        "page index: {}",
-        ranks.as_ref().map_or_else(String::as_str, |_| "as below")
-    ));
-    lines.extend(table(&rows(&collection, &items, ranks.as_ref().ok())));
+    let of_index = match &ranks {
+        Ok(_) => "as below",
+        Err(problem) => problem,
+    };
+    lines.push(format!("page index: {of_index}"));
+    let rows = ComparisonRows::of(&collection, &items, ranks.as_ref().ok());
+    lines.extend(rows.lines());
     Ok(lines)
 }
 
@@ -141,95 +147,114 @@ fn primary_line(collection: &Collection<'_>) -> String {
     }
 }
 
-fn rows(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> ComparisonRows {
-    let last = collection.last();
-    let mut rows = ComparisonRows::new();
-    let mut add = |what: &str, state: &str, key: String, is: &str, should_be: &str| {
-        rows.insert(key, [what, state, is, should_be].map(str::to_owned));
-    };
-    for key in last
-        .iter()
-        .flat_map(|(placement, _)| placement.duplicate_keys())
-    {
-        add("duplicate", "right", key.to_string(), COPY, COPY);
-    }
-    let mut drift = collection.plan_duplicates().drift;
-    let score = last.map_or_else(
-        || NOTHING.to_owned(),
-        |(_, created_at)| created_at.epoch_ms().to_string(),
-    );
-    if let Some(ranks) = ranks {
-        for set in last.iter().flat_map(|(placement, _)| placement.base_sets()) {
-            add("rank entry", "right", set.to_string(), &score, &score);
+impl ComparisonRows {
+    fn of(collection: &Collection<'_>, items: &[Item], ranks: Option<&Ranks>) -> Self {
+        let last = collection.last();
+        let mut rows = Self::default();
+        let mut differences = collection.plan_duplicates().drift;
+        let mut score = NOTHING.to_owned();
+        if let Some((placement, created_at)) = last {
+            for key in placement.duplicate_keys() {
+                rows.add(key.to_string(), ["duplicate", "right", COPY, COPY]);
+            }
+            score = created_at.epoch_ms().to_string();
         }
-        drift.extend(plan_ranks(&collection.id, last, ranks).drift);
+        if let Some(ranks) = ranks {
+            if let Some((placement, _)) = last {
+                for set in placement.base_sets() {
+                    rows.add(set.to_string(), ["rank entry", "right", &score, &score]);
+                }
+            }
+            differences.extend(plan_ranks(&collection.id, last, ranks).drift);
+        }
+        for drift in &differences {
+            rows.add_difference(drift, items, ranks, &score);
+        }
+        rows
     }
-    let found_score = |set: &BaseSet| {
-        ranks
-            .and_then(|ranks| ranks.scores.get(set))
-            .map_or(NOTHING.to_owned(), f64::to_string)
-    };
-    for drift in drift {
+
+    /// Adds what something is, its state, what is there, and what should be.
+    fn add(&mut self, key: String, cells: [&str; 4]) {
+        self.0.insert(key, cells.map(str::to_owned));
+    }
+
+    /// Adds a difference. `score` is the one that the comment should have.
+    fn add_difference(
+        &mut self,
+        drift: &Drift,
+        items: &[Item],
+        ranks: Option<&Ranks>,
+        score: &str,
+    ) {
         let state = drift.kind().name().replace('_', " ");
-        match &drift {
+        match drift {
             Drift::MissingDuplicate(key) => {
-                add("duplicate", &state, key.to_string(), NOTHING, COPY)
+                self.add(key.to_string(), ["duplicate", &state, NOTHING, COPY]);
             }
             Drift::ExtraDuplicate(key) | Drift::OrphanDuplicate(key) => {
-                add("duplicate", &state, key.to_string(), "there", NOTHING);
+                self.add(key.to_string(), ["duplicate", &state, "there", NOTHING]);
             }
             Drift::StaleDuplicate(key, attributes) => {
                 let key = key.to_string();
                 let found = items
                     .iter()
                     .find(|item| text(item, attribute::SK) == Some(&key));
-                let is: Vec<String> = attributes
+                let differing: Vec<String> = attributes
                     .iter()
                     .map(|name| differing(name, found))
                     .collect();
-                add("duplicate", &state, key, &is.join(", "), COPY);
+                self.add(key, ["duplicate", &state, &differing.join(", "), COPY]);
             }
             Drift::MissingRank(set) | Drift::WrongScore(set, _) => {
-                add(
-                    "rank entry",
-                    &state,
-                    set.to_string(),
-                    &found_score(set),
-                    &score,
-                );
+                let found = found_score(ranks, set);
+                self.add(set.to_string(), ["rank entry", &state, &found, score]);
             }
             Drift::ExtraRank(set) | Drift::OrphanRank(set) => {
-                add(
-                    "rank entry",
-                    &state,
-                    set.to_string(),
-                    &found_score(set),
-                    NOTHING,
-                );
+                let found = found_score(ranks, set);
+                self.add(set.to_string(), ["rank entry", &state, &found, NOTHING]);
             }
             Drift::MissingName(product, language) => {
-                add(
-                    "name",
-                    &state,
-                    name(product, language.as_ref()),
-                    NOTHING,
-                    "named",
-                );
+                let key = name(product, language.as_ref());
+                self.add(key, ["name", &state, NOTHING, "named"]);
             }
             Drift::ExtraName(product, language) => {
-                add(
-                    "name",
-                    &state,
-                    name(product, language.as_ref()),
-                    "named",
-                    NOTHING,
-                );
+                let key = name(product, language.as_ref());
+                self.add(key, ["name", &state, "named", NOTHING]);
             }
             // It has no row: what the item implies is unknown until it is complete.
             Drift::IncompleteItem(_) => {}
         }
     }
-    rows
+
+    /// The rows below their titles, in columns.
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![["", "state", "is", "should be", "key"]];
+        for (key, [what, state, is, should_be]) in &self.0 {
+            lines.push([what, state, is, should_be, key]);
+        }
+        let mut widths = ["rank entry".len(), 0, 0, 0, 0];
+        for line in &lines {
+            for (width, cell) in widths.iter_mut().zip(line) {
+                *width = cell.len().max(*width);
+            }
+        }
+        lines.iter().map(|line| aligned(line, widths)).collect()
+    }
+}
+
+fn aligned(cells: &[&str; 5], widths: [usize; 5]) -> String {
+    let mut line = String::new();
+    for (cell, width) in cells.iter().zip(widths) {
+        line += &format!("{cell:<width$}  ");
+    }
+    line.trim_end().to_owned()
+}
+
+fn found_score(ranks: Option<&Ranks>, set: &BaseSet) -> String {
+    match ranks.and_then(|ranks| ranks.scores.get(set)) {
+        Some(score) => score.to_string(),
+        None => NOTHING.to_owned(),
+    }
 }
 
 /// An attribute of a stale duplicate. The primary item's are on the line above the table.
@@ -244,50 +269,30 @@ fn differing(name: &str, duplicate: Option<&Item>) -> String {
 }
 
 fn name(product: &ProductId, language: Option<&model::Language>) -> String {
-    language.map_or_else(
-        || product.to_string(),
-        |language| format!("{product} {language}"),
-    )
-}
-
-fn table(rows: &ComparisonRows) -> Vec<String> {
-    let titles = ["", "state", "is", "should be", "key"];
-    let cells = rows
-        .iter()
-        .map(|(key, [what, state, is, should_be])| [&**what, state, is, should_be, key]);
-    let lines: Vec<[&str; 5]> = std::iter::once(titles).chain(cells).collect();
-    let mut widths = ["rank entry".len(), 0, 0, 0, 0];
-    for line in &lines {
-        widths
-            .iter_mut()
-            .zip(line)
-            .for_each(|(width, cell)| *width = cell.len().max(*width));
+    match language {
+        Some(language) => format!("{product} {language}"),
+        None => product.to_string(),
     }
-    let line = |line: &[&str; 5]| {
-        let cells: Vec<String> = line
-            .iter()
-            .zip(widths)
-            .map(|(cell, width)| format!("{cell:<width$}"))
-            .collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    lines.iter().map(line).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
 
     #[test]
     fn what_a_commenter_wrote_is_not_shown() {
-        let written = || AttributeValue::S("secret".to_owned());
-        let names = [attribute::RATING, attribute::COMMENT_BLOB, "unknown"].map(str::to_owned);
-        let values = [AttributeValue::N("4".to_owned()), written(), written()];
-        let item: Item = names
-            .into_iter()
-            .zip(values)
-            .collect::<std::collections::HashMap<_, _>>()
-            .into();
+        let written = AttributeValue::S("secret".to_owned());
+        let item: Item = HashMap::from([
+            (
+                attribute::RATING.to_owned(),
+                AttributeValue::N("4".to_owned()),
+            ),
+            (attribute::COMMENT_BLOB.to_owned(), written.clone()),
+            ("unknown".to_owned(), written),
+        ])
+        .into();
         let shown =
             ["rating", "comment_blob", "unknown", "cd"].map(|name| differing(name, Some(&item)));
         assert_eq!(

@@ -55,8 +55,11 @@ async fn erase_pass(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> 
             .table
             .comments_of_author(author, after.as_ref(), PART)
             .await?;
-        let erased = stream::iter(part.rows).map(|comment| erase_one(run, author, comment));
-        let erased: Vec<Result<(), StoreError>> = erased.buffer_unordered(AT_ONCE).collect().await;
+        let erased: Vec<Result<(), StoreError>> = stream::iter(part.rows)
+            .map(|comment| erase_one(run, author, comment))
+            .buffer_unordered(AT_ONCE)
+            .collect()
+            .await;
         erased.into_iter().collect::<Result<(), StoreError>>()?;
         after = part.next;
         if after.is_none() {
@@ -71,21 +74,26 @@ async fn erase_one(
     author: &AuthorId,
     comment: Result<Comment, Malformed>,
 ) -> Result<(), StoreError> {
-    let id = match comment {
-        Ok(Comment { status, .. })
-            if planted::has(Bug::HiddenIsNotErased) && !status.is_published() =>
-        {
-            return Ok(());
-        }
-        Ok(Comment { id, .. }) => id,
+    let comment = match comment {
+        Ok(comment) => comment,
         Err(malformed) => {
             run.ledger.add_unresolved_once(malformed.to_string());
             return Ok(());
         }
     };
+    if planted::has(Bug::HiddenIsNotErased) && !comment.status.is_published() {
+        return Ok(());
+    }
+    let id = comment.id;
     if run.job.settings.apply {
-        let is_of_author = |comment: &Comment| comment.site.author_id.as_ref() == Some(author);
-        match run.job.table.delete_comment(&id, is_of_author).await {
+        let deleted = run
+            .job
+            .table
+            .delete_comment(&id, |comment| {
+                comment.site.author_id.as_ref() == Some(author)
+            })
+            .await;
+        match deleted {
             Ok(()) => {}
             // Somebody else deleted it, or gave it to another author.
             Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(()),

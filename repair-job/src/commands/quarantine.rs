@@ -45,7 +45,8 @@ async fn work_off(run: &Run<'_>, quarantine: &Quarantine) -> Result<(), StoreErr
             names: names.into(),
         },
     );
-    let (mut removed, mut kept) = (0, 0);
+    let mut removed = 0;
+    let mut kept = 0;
     while let Some((batch, outcome)) = batches.next(RepairScope::of_all(&snapshot)).await? {
         // A rebuild fills partitions without a marker from the table, regardless of the quarantine.
         // But a page index that does not answer may have markers and miss entries.

@@ -57,13 +57,12 @@ impl Job {
         let mut wanted = Wanted::All;
         loop {
             let report = self.rebuild_wanted(readers, wanted).await;
-            let Some(holder) = report
-                .held_by
-                .as_ref()
-                .filter(|_| self.stop.reason().is_none())
-            else {
+            let Some(holder) = &report.held_by else {
                 return report;
             };
+            if self.stop.reason().is_some() {
+                return report;
+            }
             if wanted == Wanted::All {
                 tracing::warn!(holder, "waiting for another rebuild");
                 wanted = Wanted::AllUnlessReady;
@@ -87,8 +86,10 @@ impl Job {
 
     /// The lease keeps two rebuilds apart. Each would empty what the other fills.
     async fn rebuild_wanted(&self, readers: u32, wanted: Wanted) -> Report {
-        let work = async |run: &Run<'_>| Box::pin(rebuild_index(run, readers, wanted)).await;
-        self.run("rebuild", Some("rebuild"), work).await
+        self.run("rebuild", Some("rebuild"), async |run| {
+            Box::pin(rebuild_index(run, readers, wanted)).await
+        })
+        .await
     }
 }
 
@@ -111,9 +112,10 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
     let filled = fill(&filling, readers).await;
     let comments = run.ledger.report().checked;
-    let reconciled_to = match filled.is_ok() && filling.is_filled() {
-        true => reconcile(run, &filling).await?,
-        false => None,
+    let reconciled_to = if filled.is_ok() && filling.is_filled() {
+        reconcile(run, &filling).await?
+    } else {
+        None
     };
     // These repairs follow from the rebuild itself. They are not differences that existed before.
     run.ledger.forget_drift();
@@ -140,10 +142,8 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
 /// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns
 /// the instant up to which the page index is then complete; `None` when it is not.
 async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timestamp>, StoreError> {
-    let (job, from) = (
-        run.job,
-        journal_from(filling.begun.began, &run.job.settings),
-    );
+    let job = run.job;
+    let from = journal_from(filling.begun.began, &job.settings);
     if planted::has(Bug::MarkedBeforeJournal) {
         return Ok(Some(now()));
     }
@@ -168,9 +168,9 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timest
         let mut journal = Pipeline::new(run, JournalFinder::new(&job.table, window, STOPPED_AT));
         while let Some((part, outcome)) = Box::pin(journal.next(filling.scope())).await? {
             // The passes overlap, so an unreadable entry may come several times.
-            part.unreadable
-                .into_iter()
-                .for_each(|what| run.ledger.add_unresolved_once(what));
+            for what in part.unreadable {
+                run.ledger.add_unresolved_once(what);
+            }
             is_whole &= outcome.is_complete();
         }
         is_whole &= journal.is_complete();
@@ -180,5 +180,5 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timest
             break;
         }
     }
-    Ok(is_whole.then_some(reconciled_to))
+    Ok(if is_whole { Some(reconciled_to) } else { None })
 }

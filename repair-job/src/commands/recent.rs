@@ -44,11 +44,10 @@ impl Job {
 }
 
 async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreError> {
-    let (job, present) = (run.job, now());
-    let (to, oldest) = (
-        present.plus_ms(-ms(job.settings.min_age)),
-        oldest_entry(present),
-    );
+    let job = run.job;
+    let present = now();
+    let to = present.plus_ms(-ms(job.settings.min_age));
+    let oldest = oldest_entry(present);
     let table_id = job.table.describe().await?.id;
     let of_duplicates = duplicates_watermark(run, present, oldest).await?;
     let mut snapshot = IndexSnapshot::read(run, &table_id).await?;
@@ -56,15 +55,19 @@ async fn recent(run: &Run<'_>, since: Option<Timestamp>) -> Result<(), StoreErro
     let mut confirmer = Confirmer::new(run);
     let may_continue = confirmer.confirm(&snapshot).await?;
     check_unresolved(run, &snapshot).await?;
-    if let Some(since) = since.filter(|since| *since < oldest) {
+    if let Some(since) = since
+        && since < oldest
+    {
         run.ledger.add_unresolved(format!(
             "the journal does not reach back to {since}: it begins at {oldest}"
         ));
     }
-    let begins = snapshot.begins(oldest).chain(of_duplicates).min();
-    let begins = begins.map(|begins| begins.plus_ms(-ms(job.settings.overlap)));
-    let begins = begins.into_iter().chain(since).min();
-    if let (true, Some(begins)) = (may_continue, begins) {
+    let watermark = snapshot.begins(oldest).chain(of_duplicates).min();
+    let overlapping = watermark.map(|watermark| watermark.plus_ms(-ms(job.settings.overlap)));
+    let begins = overlapping.into_iter().chain(since).min();
+    if let Some(begins) = begins
+        && may_continue
+    {
         let window = Window {
             from: begins.max(oldest),
             to,
@@ -123,10 +126,9 @@ async fn duplicates_watermark(
 async fn check_unresolved(run: &Run<'_>, snapshot: &IndexSnapshot) -> Result<(), StoreError> {
     let table = &run.job.table;
     let comments = unresolved::remembered(table).await?;
-    for (id, outcome) in repair_all(run, comments.into(), &RepairScope::of_all(snapshot), None)
-        .await?
-        .comments
-    {
+    let scope = RepairScope::of_all(snapshot);
+    let repaired = repair_all(run, comments.into(), &scope, None).await?;
+    for (id, outcome) in repaired.comments {
         match outcome {
             // If the page index was not checked, its part may still be wrong.
             CommentOutcome::Repaired if snapshot.is_in_use() => {
@@ -165,9 +167,9 @@ async fn reconcile(
     );
     let mut advanced_at = Instant::now();
     while let Some((part, outcome)) = journal.next(RepairScope::of_all(snapshot)).await? {
-        part.unreadable
-            .into_iter()
-            .for_each(|what| run.ledger.add_unresolved_once(what));
+        for what in part.unreadable {
+            run.ledger.add_unresolved_once(what);
+        }
         if let Some(why) = outcome.index_away() {
             snapshot.give_up(why, &run.ledger);
         }

@@ -1,7 +1,10 @@
 //! `status`: readiness, watermarks, last runs, coverage of the audit, leases, open quarantine. It
 //! only reads.
 
-use std::fmt::{self, Write};
+use std::{
+    collections::BTreeMap,
+    fmt::{self, Write},
+};
 
 use functions::Quarantine;
 use model::Timestamp;
@@ -16,8 +19,8 @@ use crate::{
         quarantine::LISTED_MAX,
     },
     find::journal::oldest_entry,
-    run::{Job, RUN, answer_of_index, lease::describe, report::LastRun, settings::ms},
-    state::checkpoint::{INDEX_SCAN, POSITION, ScanState, segment_states},
+    run::{IndexAnswer, Job, RUN, answer_of_index, lease::describe, report::LastRun, settings::ms},
+    state::checkpoint::{INDEX_SCAN, POSITION, ScanState, SegmentState, segment_states},
 };
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,35 +60,32 @@ impl Job {
         segments: u32,
         quarantine: Option<&Quarantine>,
     ) -> Result<JobStatus, StoreError> {
-        let (table, present) = (&self.table, now());
+        let table = &self.table;
+        let present = now();
         let table_id = table.describe().await?.id;
         let watermark = table.watermark().await?;
         let runs: Vec<(String, LastRun)> = table.states(RUN).await?;
         let leases: Vec<(String, Lease)> = table.leases().await?;
         let audited = segment_states(table, &table_id).await?;
         let segments = segments.max(1);
-        let is_covered = |segment: &u32| {
-            let last_began = audited
-                .get(&state_name(*segment, segments))
-                .and_then(|state| state.last_began);
-            last_began.is_some_and(|began| (present.plus_ms(-ms(EVERY))..=present).contains(&began))
-        };
-        let covered = (0..segments).filter(is_covered).count();
         let index_scan: Option<ScanState<IndexScanPosition>> =
             table.state(INDEX_SCAN, POSITION).await?;
         let quarantined = match quarantine {
             Some(quarantine) => Some(quarantine.list(None, LISTED_MAX).await?.len()),
             None => None,
         };
+        let index = index_status(&self.index, &table_id, present).await;
         Ok(JobStatus {
-            index: index_status(&self.index, &table_id, present).await?,
+            index: match answer_of_index(index)? {
+                IndexAnswer::Answered(status) => Ok(status),
+                IndexAnswer::Away(error) => Err(error.to_string()),
+            },
             duplicates_watermark: watermark,
             journal_reaches_back: watermark
                 .is_none_or(|watermark| watermark >= oldest_entry(present)),
             last_runs: runs.into_iter().map(|(_, run)| run).collect(),
             segments,
-            audited_share: f64::from(u32::try_from(covered).unwrap_or(u32::MAX))
-                / f64::from(segments),
+            audited_share: audited_share(&audited, segments, present),
             index_scanned_since: index_scan.and_then(|scan| scan.last_began.or(scan.first_began)),
             running: leases
                 .into_iter()
@@ -97,43 +97,57 @@ impl Job {
     }
 }
 
+/// The share of segments of which the last pass began in the last week.
+fn audited_share(
+    states: &BTreeMap<String, SegmentState>,
+    segments: u32,
+    present: Timestamp,
+) -> f64 {
+    let last_week = present.plus_ms(-ms(EVERY))..=present;
+    let mut covered: u32 = 0;
+    for segment in 0..segments {
+        let state = states.get(&state_name(segment, segments));
+        let last_began = state.and_then(|state| state.last_began);
+        if last_began.is_some_and(|began| last_week.contains(&began)) {
+            covered += 1;
+        }
+    }
+    f64::from(covered) / f64::from(segments)
+}
+
 async fn index_status(
     index: &PageIndex,
     table_id: &str,
     present: Timestamp,
-) -> Result<Result<IndexStatus, String>, StoreError> {
-    let asked = async {
-        Ok((
-            index.readiness(table_id, present).await?,
-            index.marks(table_id).await?,
-        ))
+) -> Result<IndexStatus, StoreError> {
+    let readiness = index.readiness(table_id, present).await?;
+    let marks = index.marks(table_id).await?;
+    let mut status = IndexStatus {
+        ready: 0,
+        stale: 0,
+        unmarked: 0,
+        oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
+        oldest_confirmation: marks.iter().filter_map(|(_, mark)| mark.confirmed).min(),
     };
-    let answer = answer_of_index(asked.await)?;
-    Ok(answer
-        .map_err(|error| error.to_string())
-        .map(|(readiness, marks)| {
-            let is_stale = |not: &NotReady| matches!(not, NotReady::Stale { .. });
-            let ready = readiness
-                .iter()
-                .filter(|(_, answer)| answer.is_ok())
-                .count();
-            let stale = readiness
-                .iter()
-                .filter(|(_, answer)| answer.as_ref().is_err_and(is_stale))
-                .count();
-            IndexStatus {
-                ready,
-                stale,
-                unmarked: readiness.len() - ready - stale,
-                oldest_watermark: marks.iter().map(|(_, mark)| mark.watermark).min(),
-                oldest_confirmation: marks.iter().filter_map(|(_, mark)| mark.confirmed).min(),
-            }
-        }))
+    for (_, answer) in &readiness {
+        match answer {
+            Ok(_) => status.ready += 1,
+            Err(NotReady::Stale { .. }) => status.stale += 1,
+            Err(NotReady::NoMarker | NotReady::OtherTable) => status.unmarked += 1,
+        }
+    }
+    Ok(status)
+}
+
+fn instant_text(at: Option<Timestamp>) -> String {
+    match at {
+        Some(at) => at.to_string(),
+        None => "never".to_owned(),
+    }
 }
 
 impl fmt::Display for JobStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let instant = |at: Option<Timestamp>| at.map_or("never".to_owned(), |at| at.to_string());
         let mut text = String::new();
         match &self.index {
             Ok(index) => writeln!(
@@ -142,8 +156,8 @@ impl fmt::Display for JobStatus {
                 index.ready,
                 index.stale,
                 index.unmarked,
-                instant(index.oldest_confirmation),
-                instant(index.oldest_watermark)
+                instant_text(index.oldest_confirmation),
+                instant_text(index.oldest_watermark)
             )?,
             Err(error) => writeln!(text, "page index:   {error}")?,
         }
@@ -155,14 +169,14 @@ impl fmt::Display for JobStatus {
         writeln!(
             text,
             "duplicates:   watermark {}{reaches}",
-            instant(self.duplicates_watermark)
+            instant_text(self.duplicates_watermark)
         )?;
         writeln!(
             text,
             "audit:        {:.1} % of {} segments checked in the last week; scan of the page index begun: {}",
             self.audited_share * 100.0,
             self.segments,
-            instant(self.index_scanned_since)
+            instant_text(self.index_scanned_since)
         )?;
         match self.quarantined {
             Some(count) => writeln!(text, "quarantine:   {count} batches")?,

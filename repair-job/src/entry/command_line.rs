@@ -42,9 +42,11 @@ pub async fn run_command(
     let stop = Stop::after(args.max_run_time);
     let job = Job::new(table, index, args.settings.clone(), stop.clone());
     let work = async {
-        let _display = args
-            .has_progress()
-            .then(|| job.progress().show((&args.command).into()));
+        let _display = if args.has_progress() {
+            Some(job.progress().show((&args.command).into()))
+        } else {
+            None
+        };
         run_on(&job, args).await
     };
     print_outcome(args, work, move || stop.ask()).await
@@ -98,8 +100,8 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> 
         RepairCommand::Check { id, product } => job.check(id, product.as_ref()).boxed(),
         RepairCommand::Recent { since } => job.recent_since(*since).boxed(),
         RepairCommand::Audit(options) => job.audit(*options).boxed(),
-        RepairCommand::Quarantine(place) => {
-            async { job.quarantine(&place.connect().await).await }.boxed()
+        RepairCommand::Quarantine(args) => {
+            async { job.quarantine(&args.connect().await).await }.boxed()
         }
         RepairCommand::Rebuild { segments } => job.rebuild(*segments).boxed(),
         RepairCommand::Erase { author } => job.erase(author).boxed(),
@@ -114,9 +116,10 @@ fn outcome(
     text: &impl Display,
     exit_code: u8,
 ) -> anyhow::Result<CommandOutput> {
-    let output = match args.json {
-        true => format!("{}\n", serde_json::to_string_pretty(json)?),
-        false => format!("{text}\n"),
+    let output = if args.json {
+        format!("{}\n", serde_json::to_string_pretty(json)?)
+    } else {
+        format!("{text}\n")
     };
     Ok(CommandOutput { output, exit_code })
 }

@@ -74,7 +74,9 @@ impl RunArgs {
         let times = [lease, min_age, overlap, indexer_lag, confirm_every]
             .into_iter()
             .chain(self.max_run_time);
-        if let Some(time) = times.max().filter(|time| *time > TIME_MAX) {
+        if let Some(time) = times.max()
+            && time > TIME_MAX
+        {
             return Err(format!("a time of {} s is too long", time.as_secs()));
         }
         if let RepairCommand::Audit(AuditOptions {

@@ -65,14 +65,19 @@ struct BigRepair {
     max_write_units: Option<u32>,
 }
 
+impl BigRepair {
+    /// The share of a limit that one segment has.
+    fn share(&self, limit: Option<u32>) -> Option<u32> {
+        limit.map(|limit| (limit / self.at_once).max(1))
+    }
+}
+
 impl SegmentAudit {
     fn options(&self) -> AuditOptions {
-        let (segments, segment, since) =
-            (self.of.segments.get(), Some(self.segment), Some(self.since));
         AuditOptions {
-            segments,
-            segment,
-            since,
+            segments: self.of.segments.get(),
+            segment: Some(self.segment),
+            since: Some(self.since),
             ..AuditOptions::default()
         }
     }
@@ -93,19 +98,17 @@ impl FunctionCommand {
 
     /// The settings of the job: it repairs, within its share of the limits.
     pub fn settings(&self, settings: JobSettings) -> JobSettings {
-        let settings = JobSettings {
+        let mut settings = JobSettings {
             apply: true,
             ..settings
         };
-        let Self::Audit(SegmentAudit { of, .. }) = self else {
-            return settings;
-        };
-        let share = |limit: u32| (limit / of.at_once).max(1);
-        JobSettings {
-            max_read_units: of.max_read_units.or(settings.max_read_units).map(share),
-            max_write_units: of.max_write_units.or(settings.max_write_units).map(share),
-            ..settings
+        if let Self::Audit(SegmentAudit { of, .. }) = self {
+            let read = of.max_read_units.or(settings.max_read_units);
+            let write = of.max_write_units.or(settings.max_write_units);
+            settings.max_read_units = of.share(read);
+            settings.max_write_units = of.share(write);
         }
+        settings
     }
 }
 
@@ -120,8 +123,8 @@ pub struct Invoked {
 /// Does what the event asks for. The hourly run first reconciles recent changes, then works off the
 /// quarantine. With the time that is left, `audit` checks the parts of the table and of the page
 /// index whose last check is nearly a week old.
-pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: FunctionCommand) -> Invoked {
-    let reports = match asked {
+pub async fn invoked(job: &Job, quarantine: &Quarantine, command: FunctionCommand) -> Invoked {
+    let reports = match command {
         FunctionCommand::Hourly => Box::pin(hourly(job, quarantine)).await,
         FunctionCommand::Recent => {
             let recent = Box::pin(job.recent()).await;
@@ -131,19 +134,17 @@ pub async fn invoked(job: &Job, quarantine: &Quarantine, asked: FunctionCommand)
         FunctionCommand::Rebuild => vec![Box::pin(job.rebuild(REBUILD_READERS)).await],
         FunctionCommand::Audit(segment) => vec![Box::pin(job.audit(segment.options())).await],
     };
-    for Report {
-        command, failure, ..
-    } in &reports
-    {
-        failure
-            .iter()
-            .for_each(|error| tracing::error!(command, error, "the run failed"));
+    for report in &reports {
+        let command = &report.command;
+        if let Some(error) = &report.failure {
+            tracing::error!(command, error, "the run failed");
+        }
     }
-    let status = job
-        .status(SEGMENTS, Some(quarantine))
-        .await
-        .map_err(|error| error.to_string());
-    Invoked { reports, status }
+    let status = job.status(SEGMENTS, Some(quarantine)).await;
+    Invoked {
+        reports,
+        status: status.map_err(|error| error.to_string()),
+    }
 }
 
 async fn hourly(job: &Job, quarantine: &Quarantine) -> Vec<Report> {
@@ -191,117 +192,107 @@ impl Invoked {
 
 /// What a big repair adds up. It waits before it repeats what failed.
 fn answer_of_segment(report: &Report) -> Result<Value, String> {
-    let Report {
-        stopped,
-        checked,
-        repaired,
-        left,
-        unresolved_count,
-        ..
-    } = report;
-    let held = || {
-        report
-            .held_by
-            .as_ref()
-            .map(|holder| format!("another run works there: {holder}"))
-    };
-    let skipped = || {
-        report
-            .skipped
-            .first()
-            .filter(|_| stopped.is_none())
-            .cloned()
-    };
-    match report.failure.clone().or_else(held).or_else(skipped) {
-        Some(why) => Err(why.chars().take(WHY_CHARS_MAX).collect()),
-        None => Ok(json!({
-            "stopped": stopped, "checked": checked, "repaired": repaired, "left": left, "unresolved": unresolved_count,
-        })),
+    if let Some(why) = why_unfinished(report) {
+        return Err(why.chars().take(WHY_CHARS_MAX).collect());
     }
+    Ok(json!({
+        "stopped": report.stopped,
+        "checked": report.checked,
+        "repaired": report.repaired,
+        "left": report.left,
+        "unresolved": report.unresolved_count,
+    }))
+}
+
+/// Why the segment must be repeated. What a stop left out is resumed instead.
+fn why_unfinished(report: &Report) -> Option<String> {
+    if let Some(failure) = &report.failure {
+        return Some(failure.clone());
+    }
+    if let Some(holder) = &report.held_by {
+        return Some(format!("another run works there: {holder}"));
+    }
+    if report.stopped.is_some() {
+        return None;
+    }
+    report.skipped.first().cloned()
 }
 
 /// The line of metrics of an invocation (see [`functions::metrics`]). `Unresolved` deserves an
 /// alarm: it stays until a person has looked. docs/operate.md explains each metric.
 pub fn metrics_line(invoked: &Invoked, namespace: &str) -> String {
-    let sum =
-        |of: fn(&Report) -> u64| -> Value { invoked.reports.iter().map(of).sum::<u64>().into() };
-    let sum_units =
-        |of: fn(&Report) -> f64| -> Value { invoked.reports.iter().map(of).sum::<f64>().into() };
     let present = now();
-    let mut values = vec![
-        ("Checked", "Count", sum(|report| report.checked)),
-        (
-            "Drifted",
-            "Count",
-            sum(|report| report.drifted.values().sum()),
-        ),
-        ("Repaired", "Count", sum(|report| report.repaired)),
-        ("Left", "Count", sum(|report| report.left)),
-        ("Unresolved", "Count", sum(|report| report.unresolved_count)),
-        ("Skipped", "Count", sum(|report| report.skipped_count)),
-        (
-            "Failed",
-            "Count",
-            sum(|report| u64::from(report.failure.is_some())),
-        ),
-        ("ReadUnits", "Count", sum_units(|report| report.read_units)),
-        (
-            "WriteUnits",
-            "Count",
-            sum_units(|report| report.write_units),
-        ),
-        (
-            "Duration",
-            "Milliseconds",
-            sum_units(|report| report.seconds * 1e3),
-        ),
-    ];
+    let mut values = metrics_of_reports(&invoked.reports);
     if let Ok(status) = &invoked.status {
-        let age = |at: model::Timestamp| Value::from((present.epoch_ms() - at.epoch_ms()).max(0));
-        values.push((
-            "IndexReachable",
-            "Count",
-            u8::from(status.index.is_ok()).into(),
-        ));
-        values.extend(
-            status
-                .duplicates_watermark
-                .map(|at| ("DuplicatesWatermarkAge", "Milliseconds", age(at))),
-        );
-        if let Ok(index) = &status.index {
-            values.extend(
-                index
-                    .oldest_confirmation
-                    .map(|at| ("IndexConfirmationAge", "Milliseconds", age(at))),
-            );
-            values.extend(
-                index
-                    .oldest_watermark
-                    .map(|at| ("IndexWatermarkAge", "Milliseconds", age(at))),
-            );
-            values.push((
-                "PartitionsNotReady",
-                "Count",
-                (index.stale + index.unmarked).into(),
-            ));
-        }
-        values.extend(
-            status
-                .index_scanned_since
-                .map(|at| ("IndexScanAge", "Milliseconds", age(at))),
-        );
-        values.push((
-            "AuditedShare",
-            "Percent",
-            (status.audited_share * 100.0).into(),
-        ));
-        values.extend(
-            status
-                .quarantined
-                .map(|count| ("QuarantinedBatches", "Count", count.into())),
-        );
+        values.extend(metrics_of_status(status, present));
     }
     metrics::line(namespace, FUNCTION, present.epoch_ms(), &values)
+}
+
+/// A metric: its name, its unit and its value.
+type RunMetric = (&'static str, &'static str, Value);
+
+fn metrics_of_reports(reports: &[Report]) -> Vec<RunMetric> {
+    let mut sum = Report::default();
+    let mut drifted: u64 = 0;
+    let mut failed: u64 = 0;
+    let mut duration_ms = 0.0;
+    for report in reports {
+        sum.checked += report.checked;
+        drifted += report.drifted.values().sum::<u64>();
+        sum.repaired += report.repaired;
+        sum.left += report.left;
+        sum.unresolved_count += report.unresolved_count;
+        sum.skipped_count += report.skipped_count;
+        failed += u64::from(report.failure.is_some());
+        sum.read_units += report.read_units;
+        sum.write_units += report.write_units;
+        duration_ms += report.seconds * 1e3;
+    }
+    vec![
+        ("Checked", "Count", sum.checked.into()),
+        ("Drifted", "Count", drifted.into()),
+        ("Repaired", "Count", sum.repaired.into()),
+        ("Left", "Count", sum.left.into()),
+        ("Unresolved", "Count", sum.unresolved_count.into()),
+        ("Skipped", "Count", sum.skipped_count.into()),
+        ("Failed", "Count", failed.into()),
+        ("ReadUnits", "Count", sum.read_units.into()),
+        ("WriteUnits", "Count", sum.write_units.into()),
+        ("Duration", "Milliseconds", duration_ms.into()),
+    ]
+}
+
+fn metrics_of_status(status: &JobStatus, present: Timestamp) -> Vec<RunMetric> {
+    let is_reachable = u8::from(status.index.is_ok());
+    let mut values: Vec<RunMetric> = vec![("IndexReachable", "Count", is_reachable.into())];
+    if let Some(at) = status.duplicates_watermark {
+        values.push(age("DuplicatesWatermarkAge", at, present));
+    }
+    if let Ok(index) = &status.index {
+        if let Some(at) = index.oldest_confirmation {
+            values.push(age("IndexConfirmationAge", at, present));
+        }
+        if let Some(at) = index.oldest_watermark {
+            values.push(age("IndexWatermarkAge", at, present));
+        }
+        let not_ready = index.stale + index.unmarked;
+        values.push(("PartitionsNotReady", "Count", not_ready.into()));
+    }
+    if let Some(at) = status.index_scanned_since {
+        values.push(age("IndexScanAge", at, present));
+    }
+    let audited_percent = status.audited_share * 100.0;
+    values.push(("AuditedShare", "Percent", audited_percent.into()));
+    if let Some(count) = status.quarantined {
+        values.push(("QuarantinedBatches", "Count", count.into()));
+    }
+    values
+}
+
+fn age(name: &'static str, at: Timestamp, present: Timestamp) -> RunMetric {
+    let age_ms = (present.epoch_ms() - at.epoch_ms()).max(0);
+    (name, "Milliseconds", age_ms.into())
 }
 
 #[cfg(test)]
@@ -311,21 +302,29 @@ mod tests {
     use super::*;
     use crate::run::report::Stopped;
 
+    fn command_of(event: &str) -> Result<FunctionCommand, serde_json::Error> {
+        FunctionCommand::of_event(&serde_json::from_str(event).unwrap())
+    }
+
+    fn audit_command(part: &str, of: &str) -> Result<FunctionCommand, serde_json::Error> {
+        command_of(&format!(r#"{{"command": "audit", {part}, "of": {of}}}"#))
+    }
+
     #[test]
     fn an_event_names_its_command_and_any_other_asks_for_the_hourly_run() {
-        let asked = |event: &str| FunctionCommand::of_event(&serde_json::from_str(event).unwrap());
-        let by = |event: &str| asked(event).unwrap();
-        assert_eq!(by(r#"{"command": "recent"}"#), FunctionCommand::Recent);
-        assert_eq!(by(r#"{"command": "rebuild"}"#), FunctionCommand::Rebuild);
-        assert_eq!(
-            by(r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#),
-            FunctionCommand::Hourly
-        );
-        let audit =
-            |part: &str, of: &str| asked(&format!(r#"{{"command": "audit", {part}, "of": {of}}}"#));
+        for (event, command) in [
+            (r#"{"command": "recent"}"#, FunctionCommand::Recent),
+            (r#"{"command": "rebuild"}"#, FunctionCommand::Rebuild),
+            (
+                r#"{"source": "aws.events", "detail-type": "Scheduled Event"}"#,
+                FunctionCommand::Hourly,
+            ),
+        ] {
+            assert_eq!(command_of(event).unwrap(), command);
+        }
         let part = r#""segment": 7, "since": "2026-01-31T12:00:00.123Z""#;
         let of = r#"{"segments": 8, "at_once": 2, "max_write_units": 40}"#;
-        let Ok(FunctionCommand::Audit(segment)) = audit(part, of) else {
+        let Ok(FunctionCommand::Audit(segment)) = audit_command(part, of) else {
             panic!("not understood")
         };
         let of_segment = segment.options();
@@ -342,14 +341,15 @@ mod tests {
             (of_index.wanted().count(), of_index.scans_index()),
             (0, true)
         );
-        let (misspelt, none) = (of.replace("units", "unit"), of.replace('2', "0"));
+        let misspelt = of.replace("units", "unit");
+        let none = of.replace('2', "0");
         for (wrong, of) in [
             (r#""segment": 7"#, of),
             (part, "{}"),
             (part, &misspelt),
             (part, &none),
         ] {
-            assert!(audit(wrong, of).is_err(), "{wrong} {of}");
+            assert!(audit_command(wrong, of).is_err(), "{wrong} {of}");
         }
     }
 
@@ -357,8 +357,8 @@ mod tests {
     fn the_segments_of_a_big_repair_share_its_limits() {
         let event = r#"{"command": "audit", "segment": 3, "since": "2026-01-31T12:00:00.123Z",
                         "of": {"segments": 4, "at_once": 8, "max_write_units": 40}}"#;
-        let asked = FunctionCommand::of_event(&serde_json::from_str(event).unwrap()).unwrap();
-        let settings = asked.settings(JobSettings {
+        let command = command_of(event).unwrap();
+        let settings = command.settings(JobSettings {
             max_read_units: Some(3),
             ..JobSettings::default()
         });

@@ -162,11 +162,10 @@ impl Finder for JournalFinder<'_> {
             return Ok(None);
         };
         let comments = std::mem::take(&mut part.named);
-        let (checked, steps) = (comments.len(), part.window.span_ms());
         Ok(Some(Finding {
+            checked: comments.len(),
             suspects: comments.into(),
-            checked,
-            steps,
+            steps: part.window.span_ms(),
             position: part,
             is_last: false,
         }))
@@ -186,10 +185,11 @@ pub struct JournalPart {
     pub unreadable: Vec<String>,
 }
 
-/// Where a shard has more than was read of it. The next part begins with its last
-/// millisecond, which may be incomplete.
+/// Where a shard has more than was read of it. The next part begins with the last millisecond that
+/// was read, which may be incomplete.
 fn end_of(shard: &table::Part<JournalRow>) -> Option<Timestamp> {
-    shard.next.as_ref().and(shard.rows.last()).map(|row| row.at)
+    shard.next.as_ref()?;
+    shard.rows.last().map(|row| row.at)
 }
 
 impl JournalPart {
@@ -202,11 +202,10 @@ impl JournalPart {
             changed: BTreeSet::new(),
             unreadable: Vec::new(),
         };
-        for row in shards
-            .into_iter()
-            .flat_map(|shard| shard.rows)
-            .filter(|row| row.at < to)
-        {
+        for row in shards.into_iter().flat_map(|shard| shard.rows) {
+            if row.at >= to {
+                continue;
+            }
             match row.entry {
                 Ok(entry) => part.add(entry),
                 Err(error) => part.unreadable.push(error.to_string()),
@@ -277,6 +276,42 @@ mod tests {
         }
     }
 
+    /// One shard is empty, and the last entries are of one comment.
+    fn shard_of(number: usize) -> u64 {
+        match number {
+            1_500.. => 3,
+            _ => BuildHasherDefault::<DefaultHasher>::default().hash_one(number) % 7,
+        }
+    }
+
+    /// Reads as the table answers: a number of rows, or more until some are later than the first.
+    fn read(
+        rows: &[JournalRow],
+        shard: u32,
+        window: Window,
+        limit: i32,
+    ) -> table::Part<JournalRow> {
+        let mut of_shard = Vec::new();
+        for (number, row) in rows.iter().enumerate() {
+            let is_within = (window.from..window.to).contains(&row.at);
+            if is_within && shard_of(number) == u64::from(shard) {
+                of_shard.push(row.clone());
+            }
+        }
+        let later = match of_shard.iter().position(|row| row.at > window.from) {
+            Some(number) => number + 1,
+            None => of_shard.len(),
+        };
+        let limit = usize::try_from(limit).unwrap();
+        let count = later.max(limit).min(of_shard.len());
+        let has_more = count < of_shard.len();
+        of_shard.truncate(count);
+        table::Part {
+            rows: of_shard,
+            next: has_more.then(|| Position::from(BTreeMap::new())),
+        }
+    }
+
     #[test]
     fn parts_join_without_gaps_and_hold_what_their_time_brought() {
         let window = Window {
@@ -296,64 +331,39 @@ mod tests {
             .zip(moments)
             .map(|(number, ms)| row(window, number, ms))
             .collect();
-        // One shard is empty, and the last entries are of one comment.
-        let shard_of = |place: usize| match place {
-            1_500.. => 3,
-            _ => BuildHasherDefault::<DefaultHasher>::default().hash_one(place) % 7,
-        };
-        // As the table answers: a number of rows, or more until some are later than the first.
-        let read = |shard: u32, Window { from, to }: Window, limit: i32| {
-            let is_wanted = |place, row: &JournalRow| {
-                shard_of(place) == u64::from(shard) && (from..to).contains(&row.at)
-            };
-            let of_shard = rows
-                .iter()
-                .enumerate()
-                .filter(|(place, row)| is_wanted(*place, row));
-            let of_shard: Vec<JournalRow> = of_shard.map(|(_, row)| row.clone()).collect();
-            let later = of_shard
-                .iter()
-                .position(|row| row.at > from)
-                .map_or(of_shard.len(), |place| place + 1);
-            let count = later
-                .max(usize::try_from(limit).unwrap())
-                .min(of_shard.len());
-            let next = (count < of_shard.len()).then(|| Position::from(BTreeMap::new()));
-            table::Part {
-                rows: of_shard[..count].to_vec(),
-                next,
-            }
-        };
-        let (mut next, mut found, mut read_count) = (window.from, 0, 0);
+        let mut next = window.from;
+        let mut found = 0;
+        let mut read_count = 0;
         while next < window.to {
-            let left = Window {
+            let remaining = Window {
                 from: next,
                 ..window
             };
-            let first = read(0, left, ENTRIES_OF_FIRST);
-            let of_time = Window {
-                to: end_of(&first).unwrap_or(left.to),
-                ..left
+            let first = read(&rows, 0, remaining, ENTRIES_OF_FIRST);
+            let of_first = Window {
+                to: end_of(&first).unwrap_or(remaining.to),
+                ..remaining
             };
-            let others =
-                (1..JOURNAL_SHARDS).map(|shard| read(shard, of_time, ENTRIES_OF_OTHERS_MAX));
-            let shards: Vec<_> = std::iter::once(first).chain(others).collect();
+            let mut shards = vec![first];
+            for shard in 1..JOURNAL_SHARDS {
+                shards.push(read(&rows, shard, of_first, ENTRIES_OF_OTHERS_MAX));
+            }
             read_count += shards.iter().map(|shard| shard.rows.len()).sum::<usize>();
-            let part = JournalPart::of(of_time, shards);
+            let part = JournalPart::of(of_first, shards);
             assert!(
                 part.window.from == next && part.window.to > next,
                 "{:?}",
                 part.window
             );
-            let of_time = |row: &&JournalRow| (part.window.from..part.window.to).contains(&row.at);
-            let expected = rows.iter().filter(of_time).count();
+            let of_part = part.window.from..part.window.to;
+            let expected = rows.iter().filter(|row| of_part.contains(&row.at)).count();
             let entries = part.named.len() + part.unreadable.len();
             assert_eq!(entries, expected, "{}", part.window.from);
-            let has_long_moment =
-                (part.window.from..part.window.to).contains(&window.from.plus_ms(200));
+            let has_long_moment = of_part.contains(&window.from.plus_ms(200));
             let most = 8 * 100 + if has_long_moment { 1_200 } else { 0 };
             assert!(entries < most, "{entries} entries in a part");
-            (next, found) = (part.window.to, found + expected);
+            next = part.window.to;
+            found += expected;
         }
         assert_eq!((next, found), (window.to, rows.len()));
         assert!(

@@ -25,14 +25,17 @@ async fn scores_of<'wanted>(
     index: &PageIndex,
     wanted: &'wanted BTreeMap<BaseSet, BTreeSet<&'wanted CommentId>>,
 ) -> Result<BTreeMap<(&'wanted BaseSet, &'wanted CommentId), f64>, StoreError> {
-    let asked = wanted
-        .iter()
-        .map(|(set, ids)| (set, ids.iter().map(|id| id.as_str()).collect()));
-    let scores = index.scores(&asked.collect::<Vec<_>>()).await?;
-    let scores = wanted.iter().zip(scores).flat_map(|((set, ids), scores)| {
-        ids.iter()
-            .zip(scores)
-            .filter_map(move |(id, score)| Some(((set, *id), score?)))
-    });
-    Ok(scores.collect())
+    let mut asked = Vec::new();
+    for (set, ids) in wanted {
+        asked.push((set, ids.iter().map(|id| id.as_str()).collect()));
+    }
+    let mut found = BTreeMap::new();
+    for ((set, ids), scores) in wanted.iter().zip(index.scores(&asked).await?) {
+        for (id, score) in ids.iter().zip(scores) {
+            if let Some(score) = score {
+                found.insert((set, *id), score);
+            }
+        }
+    }
+    Ok(found)
 }

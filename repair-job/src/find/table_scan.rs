@@ -75,10 +75,8 @@ impl<'run> TableScan<'run> {
     fn whole_collections(&mut self, items: Vec<Item>) -> Vec<Vec<Item>> {
         let mut whole = Vec::new();
         for item in items {
-            if self
-                .open
-                .first()
-                .is_some_and(|first| first.get(attribute::PK) != item.get(attribute::PK))
+            if let Some(first) = self.open.first()
+                && first.get(attribute::PK) != item.get(attribute::PK)
             {
                 self.position = self.open.last().and_then(key_of);
                 whole.push(std::mem::take(&mut self.open));
@@ -143,9 +141,10 @@ impl<'run> TableScan<'run> {
             return Ok(Vec::new());
         };
         let index = &self.run.job.index;
-        let is_current =
-            |image: &&Image<'_>| snapshot.has(index.partition_of(&image.placement.product));
-        let comments: Vec<&Image<'_>> = comments.iter().filter(is_current).collect();
+        let comments: Vec<&Image<'_>> = comments
+            .iter()
+            .filter(|image| snapshot.has(index.partition_of(&image.placement.product)))
+            .collect();
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
         for image in &comments {
             for set in image.placement.base_sets() {
@@ -162,16 +161,17 @@ impl<'run> TableScan<'run> {
             }
             scores => scores?,
         };
-        let is_right = |image: &Image<'_>| {
-            image.placement.has_scores(
+        let mut without = Vec::new();
+        for image in comments {
+            let is_right = image.placement.has_scores(
                 |set| scores.get(&(set, &image.id)).copied(),
                 image.created_at,
-            )
-        };
-        Ok(comments
-            .into_iter()
-            .filter(|image| !is_right(image))
-            .collect())
+            );
+            if !is_right {
+                without.push(image);
+            }
+        }
+        Ok(without)
     }
 }
 
@@ -188,17 +188,17 @@ impl Finder for TableScan<'_> {
         let scanned = table
             .scan_segment(last, self.segment, self.segments, SCAN_LIMIT)
             .await?;
+        self.is_over = scanned.next.is_none();
+        self.last = scanned.next;
         let read = scanned.rows.len() as u64;
         self.run.ledger.report().items += read;
-        (self.last, self.is_over) = (scanned.next.clone(), scanned.next.is_none());
         let whole = self.whole_collections(scanned.rows);
         let (suspects, checked) = self.compare(&whole).await?;
-        let (suspects, position) = (suspects.into(), self.position.clone());
         Ok(Some(Finding {
-            suspects,
+            suspects: suspects.into(),
             checked,
             steps: read,
-            position,
+            position: self.position.clone(),
             is_last: self.is_over,
         }))
     }

@@ -11,7 +11,7 @@ use page_index::{IndexPartition, PageIndex, ServerIdentity};
 use parking_lot::Mutex;
 use process::{StoreError, now};
 
-use crate::run::{Run, answer_of_index, ledger::Ledger};
+use crate::run::{IndexAnswer, Run, answer_of_index, ledger::Ledger};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RepairScope<'run> {
@@ -93,11 +93,11 @@ impl IndexSnapshot {
         let mut marks = Vec::new();
         let mut index_use = IndexUse::InUse;
         match answer_of_index(read.await)? {
-            Ok((read_servers, read_marks)) => {
+            IndexAnswer::Answered((read_servers, read_marks)) => {
                 servers = Some(read_servers);
                 marks = read_marks;
             }
-            Err(error) => index_use = IndexUse::NeverAnswered(error.to_string()),
+            IndexAnswer::Away(error) => index_use = IndexUse::NeverAnswered(error.to_string()),
         }
         index_use.report(ledger);
         let all = index.partitions().count();
@@ -173,8 +173,8 @@ impl IndexSnapshot {
         let index = &run.job.index;
         let asserted = index.assert_up_to_date(&self.table_id, &since, servers);
         match answer_of_index(asserted.await)? {
-            Ok(()) => Ok(true),
-            Err(error) => {
+            IndexAnswer::Answered(()) => Ok(true),
+            IndexAnswer::Away(error) => {
                 self.give_up(&error.to_string(), &run.ledger);
                 Ok(false)
             }
@@ -286,11 +286,11 @@ impl IndexSnapshot {
             index.advance(prepared, to).await
         };
         let advanced = match answer_of_index(advanced.await)? {
-            Err(error) => {
+            IndexAnswer::Answered(advanced) => advanced,
+            IndexAnswer::Away(error) => {
                 self.give_up(&error.to_string(), ledger);
                 return Ok(());
             }
-            Ok(advanced) => advanced,
         };
         for (partition, _) in &from {
             if advanced.contains(partition) {

@@ -207,14 +207,21 @@ pub(crate) fn index_is_away(error: &StoreError) -> bool {
 }
 
 /// The answer of the page index, or why only its part of the work cannot be done.
+pub(crate) enum IndexAnswer<T> {
+    Answered(T),
+    Away(StoreError),
+}
+
+/// Separates a page index that is away from every other error.
 ///
 /// # Errors
 /// Every other error.
 pub(crate) fn answer_of_index<T>(
     answer: Result<T, StoreError>,
-) -> Result<Result<T, StoreError>, StoreError> {
+) -> Result<IndexAnswer<T>, StoreError> {
     match answer {
-        Err(error) if !index_is_away(&error) => Err(error),
-        answer => Ok(answer),
+        Ok(answer) => Ok(IndexAnswer::Answered(answer)),
+        Err(error) if index_is_away(&error) => Ok(IndexAnswer::Away(error)),
+        Err(error) => Err(error),
     }
 }

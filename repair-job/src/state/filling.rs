@@ -86,13 +86,11 @@ impl<'run> Filling<'run> {
             return Ok(None);
         }
         if wanted == Wanted::Missing {
-            let missing = format!(
-                "{} of {} partitions",
+            run.ledger.add_note(format!(
+                "{} of {} partitions of the page index have no marker",
                 partitions.len(),
                 index.partitions().count()
-            );
-            run.ledger
-                .add_note(format!("{missing} of the page index have no marker"));
+            ));
             if let Some(begun) = resumable(run, table_id, &partitions).await? {
                 run.ledger.add_note(format!(
                     "it resumes the rebuild that began at {}",
@@ -141,11 +139,8 @@ impl<'run> Filling<'run> {
             ..self.begun.clone()
         };
         if self.run.may_remember() {
-            self.run
-                .job
-                .table
-                .put_state(REBUILD, PROGRESS, &begun)
-                .await?;
+            let table = &self.run.job.table;
+            table.put_state(REBUILD, PROGRESS, &begun).await?;
         }
         Ok(())
     }
@@ -181,9 +176,10 @@ async fn fill_from(
         if !outcome.is_complete() {
             break;
         }
-        match reached {
-            Some(_) => drop(filling.unfilled.lock().insert(shard, reached)),
-            None => drop(filling.unfilled.lock().remove(&shard)),
+        if reached.is_some() {
+            filling.unfilled.lock().insert(shard, reached);
+        } else {
+            filling.unfilled.lock().remove(&shard);
         }
         if filling.stored_at.lock().elapsed() >= STORE_EVERY {
             filling.store().await?;
@@ -205,11 +201,14 @@ impl Finder for Filler<'_> {
     type ScanPosition = Option<Position>;
 
     async fn find(&mut self) -> Result<Option<Finding<Self::ScanPosition>>, StoreError> {
-        let (run, Job { table, index, .. }) = (self.filling.run, self.filling.run.job);
+        let run = self.filling.run;
+        let Job { table, index, .. } = run.job;
+        let filled = &self.filling.begun.rebuild.partitions;
         let part = table
             .primaries_part(self.shard, self.from.take(), READ_LIMIT)
             .await?;
-        let (mut edits, mut invalid) = (Vec::new(), BTreeMap::<CommentId, Places>::new());
+        let mut edits = Vec::new();
+        let mut invalid: BTreeMap<CommentId, Places> = BTreeMap::new();
         let read = part.rows.len() as u64;
         for comment in part.rows {
             match comment {
@@ -219,13 +218,7 @@ impl Finder for Filler<'_> {
                     created_at,
                     ..
                 }) => {
-                    if self
-                        .filling
-                        .begun
-                        .rebuild
-                        .partitions
-                        .contains(&index.partition_of(&placement.product))
-                    {
+                    if filled.contains(&index.partition_of(&placement.product)) {
                         edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
                     }
                 }
@@ -240,13 +233,12 @@ impl Finder for Filler<'_> {
         index.apply(&edits).await?;
         run.ledger.report().items += read;
         self.from = part.next.clone();
-        let (suspects, checked, is_last) = (invalid.into(), edits.len(), part.next.is_none());
         Ok(Some(Finding {
-            suspects,
-            checked,
+            suspects: invalid.into(),
+            checked: edits.len(),
             steps: read,
+            is_last: part.next.is_none(),
             position: part.next,
-            is_last,
         }))
     }
 
@@ -265,18 +257,15 @@ async fn resumable(
         Err(StoreError::Malformed(_)) => None,
         begun => begun?,
     };
-    let is_same = |begun: &Begun| {
-        begun.table == table_id
-            && begun.rebuild.partitions == *partitions
-            && reaches_back_to(journal_from(begun.began, &run.job.settings))
-    };
-    let Some(begun) = begun.filter(is_same) else {
+    let Some(begun) = begun else {
         return Ok(None);
     };
-    Ok(run
-        .job
-        .index
-        .is_under_way(&begun.rebuild)
-        .await?
-        .then_some(begun))
+    let is_same = begun.table == table_id
+        && begun.rebuild.partitions == *partitions
+        && reaches_back_to(journal_from(begun.began, &run.job.settings));
+    if is_same && run.job.index.is_under_way(&begun.rebuild).await? {
+        Ok(Some(begun))
+    } else {
+        Ok(None)
+    }
 }
