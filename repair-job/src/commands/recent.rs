@@ -4,9 +4,9 @@
 //! It confirms the page index at its beginning, at its end and every minute in between (`confirm`).
 //!
 //! **Invariant:** a watermark passes a part of the journal only when no comment of the part is
-//! unfinished. Each was repaired, was reported as unresolved, or keeps changing. A comment that keeps
-//! changing is named again by a later part. Every part is complete, because it ended at least the
-//! journal's minimum age ago.
+//! unfinished. Each was repaired, was reported as unresolved, or keeps changing. A comment that
+//! keeps changing is named again by a later part. Every part is complete, because its entries have
+//! reached the journal's minimum age.
 
 use std::time::Duration;
 

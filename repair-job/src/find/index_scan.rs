@@ -14,7 +14,7 @@ use model::{
     item::Image,
     plan::reconcile::{Names, Ranks, base_sets_in, plan_ranks},
 };
-use page_index::{IndexPart, IndexPartition, IndexScanPosition, Name};
+use page_index::{IndexPart, IndexPartition, IndexScanPosition, Name, PageIndex};
 use process::{Remedy, Store, StoreError};
 use tokio::time::{Duration, Instant};
 
@@ -54,6 +54,15 @@ impl Batch {
         self.member_count >= TOGETHER || names >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
+    fn add_member(&mut self, set: BaseSet, id: CommentId) {
+        let ids = if set.language.is_some() {
+            self.in_a_language.entry(set).or_default()
+        } else {
+            self.in_any_language.entry(set.product).or_default()
+        };
+        self.member_count += usize::from(ids.insert(id));
+    }
+
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
         for (product, ids) in &self.in_any_language {
@@ -87,6 +96,61 @@ impl Batch {
     }
 }
 
+/// What a scan reads of the page index.
+enum IndexEntry {
+    Member(BaseSet, CommentId),
+    Name(Name),
+    /// A name among a partition's products that is not of a product in it.
+    Stray(IndexPartition, String),
+    /// Something that only a rebuild removes.
+    Unreadable(String),
+}
+
+fn member(set: &BaseSet, id: &str) -> IndexEntry {
+    match CommentId::parse(id) {
+        Ok(id) => IndexEntry::Member(set.clone(), id),
+        Err(_) => {
+            IndexEntry::Unreadable(format!("the member {id:?} of {set} is not a comment's id"))
+        }
+    }
+}
+
+/// Reads the name of a product, which is escaped as in filter keys.
+fn product_name(index: &PageIndex, partition: IndexPartition, name: String) -> IndexEntry {
+    match FilterKey::parse(&format!("PRODUCT#{name}/~/~")) {
+        Ok(key) if index.partition_of(&key.product) == partition => {
+            IndexEntry::Name((key.product, None))
+        }
+        Ok(_) | Err(_) => IndexEntry::Stray(partition, name),
+    }
+}
+
+fn language_name(product: &ProductId, name: &str) -> IndexEntry {
+    match Language::parse(name) {
+        Ok(language) if language.as_str() == name => {
+            IndexEntry::Name((product.clone(), Some(language)))
+        }
+        Ok(_) | Err(_) => {
+            IndexEntry::Unreadable(format!("the name {name:?} is not a language, of {product}"))
+        }
+    }
+}
+
+/// Whether a product, or a language of it, has a name.
+fn has_name(
+    names: &BTreeMap<ProductId, Names>,
+    product: &ProductId,
+    language: Option<&Language>,
+) -> bool {
+    let Some(names) = names.get(product) else {
+        return false;
+    };
+    match language {
+        Some(language) => names.languages.contains(language),
+        None => names.is_named,
+    }
+}
+
 /// The set of the same rating and any language.
 fn of_any_language(set: &BaseSet) -> BaseSet {
     BaseSet {
@@ -98,17 +162,19 @@ fn of_any_language(set: &BaseSet) -> BaseSet {
 /// The sets of the same rating and the product's other languages. A member of a language's set is
 /// in none of them.
 fn of_other_languages(set: &BaseSet, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
-    let languages = names
-        .get(&set.product)
-        .into_iter()
-        .flat_map(|names| &names.languages);
-    let others = languages.filter(|other| Some(*other) != set.language.as_ref());
+    let Some(names) = names.get(&set.product) else {
+        return Vec::new();
+    };
+    let mut others = Vec::new();
+    for language in &names.languages {
+        if set.language.as_ref() != Some(language) {
+            others.push(BaseSet {
+                language: Some(language.clone()),
+                ..set.clone()
+            });
+        }
+    }
     others
-        .map(|other| BaseSet {
-            language: Some(other.clone()),
-            ..set.clone()
-        })
-        .collect()
 }
 
 struct BatchesRead {
@@ -137,10 +203,12 @@ impl Finder for IndexScan<'_> {
                 "the run does not use it any more",
             ));
         }
-        let read = match (self.ahead.take(), self.next.take()) {
-            (Some(read), _) => read?,
-            (None, Some(position)) => self.read(position).await?,
-            (None, None) => return Ok(None),
+        let read = if let Some(ahead) = self.ahead.take() {
+            ahead?
+        } else if let Some(position) = self.next.take() {
+            self.read(position).await?
+        } else {
+            return Ok(None);
         };
         let ahead = async {
             if read.is_last {
@@ -153,20 +221,15 @@ impl Finder for IndexScan<'_> {
         let (compared, ahead) = Box::pin(join(compared, ahead)).await;
         self.ahead = ahead;
         let mut suspects = Suspects::default();
-        compared?.into_iter().for_each(|found| suspects.join(found));
-        suspects.strays.extend(
-            read.batches
-                .iter()
-                .flat_map(|batch| batch.strays.iter().cloned()),
-        );
-        let comments = read
-            .batches
-            .iter()
-            .map(|batch| batch.comments().count())
-            .sum::<usize>();
-        let steps = u64::try_from(comments)
-            .unwrap_or(u64::MAX)
-            .saturating_mul(STEPS_OF_A_COMMENT);
+        for found in compared? {
+            suspects.join(found);
+        }
+        let mut comments: u64 = 0;
+        for batch in &read.batches {
+            suspects.strays.extend(batch.strays.iter().cloned());
+            comments += u64::try_from(batch.comments().count()).unwrap_or(u64::MAX);
+        }
+        let steps = comments.saturating_mul(STEPS_OF_A_COMMENT);
         Ok(Some(Finding {
             suspects,
             checked: 0,
@@ -226,71 +289,71 @@ impl<'run> IndexScan<'run> {
         })
     }
 
+    /// Files what a part of the page index holds into a batch.
     fn add(&self, batch: &mut Batch, part: IndexPart) {
         batch.steps += 1;
-        let index = &self.run.job.index;
-        let is_current = |product: &ProductId| self.snapshot.has(index.partition_of(product));
-        let unreadable = |what: String| {
-            self.run
-                .ledger
-                .add_unresolved(format!("{what}: repair-job rebuild --apply removes it"))
-        };
-        match part {
-            IndexPart::Unreadable(key, why) => unreadable(format!("the key {key:?}: {why}")),
-            IndexPart::Unknown(key) => {
-                unreadable(format!("the key {key:?} is not the page index's"))
-            }
-            IndexPart::Members(sets) => {
-                for (set, members) in sets.into_iter().filter(|(set, _)| is_current(&set.product)) {
-                    self.run.ledger.report().members +=
-                        u64::try_from(members.len()).unwrap_or(u64::MAX);
-                    for (member, _) in members {
-                        let Ok(id) = CommentId::parse(&member) else {
-                            unreadable(format!(
-                                "the member {member:?} of {set} is not a comment's id"
-                            ));
-                            continue;
-                        };
-                        let ids = match &set.language {
-                            None => batch
-                                .in_any_language
-                                .entry(set.product.clone())
-                                .or_default(),
-                            Some(_) => batch.in_a_language.entry(set.clone()).or_default(),
-                        };
-                        batch.member_count += usize::from(ids.insert(id));
-                    }
+        for entry in self.entries_of(part) {
+            match entry {
+                IndexEntry::Member(set, id) => batch.add_member(set, id),
+                IndexEntry::Name(name) => {
+                    batch.names.insert(name);
                 }
-            }
-            IndexPart::Products(partition, names) if self.snapshot.has(partition) => {
-                for name in names {
-                    let parsed =
-                        FilterKey::parse(&format!("PRODUCT#{name}/~/~")).map(|key| key.product);
-                    match parsed {
-                        Ok(product) if index.partition_of(&product) == partition => {
-                            batch.names.insert((product, None));
-                        }
-                        _ => drop(batch.strays.insert((partition, name))),
-                    }
+                IndexEntry::Stray(partition, name) => {
+                    batch.strays.insert((partition, name));
                 }
+                IndexEntry::Unreadable(what) => self
+                    .run
+                    .ledger
+                    .add_unresolved(format!("{what}: repair-job rebuild --apply removes it")),
             }
-            IndexPart::Languages(product, names) if is_current(&product) => {
-                for name in names {
-                    match Language::parse(&name)
-                        .ok()
-                        .filter(|language| language.as_str() == name)
-                    {
-                        Some(language) => {
-                            batch.names.insert((product.clone(), Some(language)));
-                        }
-                        None => {
-                            unreadable(format!("the name {name:?} is not a language, of {product}"))
-                        }
-                    }
-                }
-            }
-            IndexPart::Nothing | IndexPart::Products(..) | IndexPart::Languages(..) => {}
         }
+    }
+
+    /// Reads the entries of a part, without those of partitions that are not kept up to date.
+    fn entries_of(&self, part: IndexPart) -> Vec<IndexEntry> {
+        match part {
+            IndexPart::Nothing => Vec::new(),
+            IndexPart::Unreadable(key, why) => {
+                vec![IndexEntry::Unreadable(format!("the key {key:?}: {why}"))]
+            }
+            IndexPart::Unknown(key) => vec![IndexEntry::Unreadable(format!(
+                "the key {key:?} is not the page index's"
+            ))],
+            IndexPart::Members(sets) => {
+                let mut entries = Vec::new();
+                for (set, members) in sets {
+                    if self.is_current(&set.product) {
+                        let count = u64::try_from(members.len()).unwrap_or(u64::MAX);
+                        self.run.ledger.report().members += count;
+                        entries.extend(members.iter().map(|(id, _)| member(&set, id)));
+                    }
+                }
+                entries
+            }
+            IndexPart::Products(partition, names) => {
+                if !self.snapshot.has(partition) {
+                    return Vec::new();
+                }
+                let index = &self.run.job.index;
+                names
+                    .into_iter()
+                    .map(|name| product_name(index, partition, name))
+                    .collect()
+            }
+            IndexPart::Languages(product, names) => {
+                if !self.is_current(&product) {
+                    return Vec::new();
+                }
+                names
+                    .iter()
+                    .map(|name| language_name(&product, name))
+                    .collect()
+            }
+        }
+    }
+
+    fn is_current(&self, product: &ProductId) -> bool {
+        self.snapshot.has(self.run.job.index.partition_of(product))
     }
 
     async fn compare(&self, batch: &Batch) -> Result<Suspects, StoreError> {
@@ -317,14 +380,9 @@ impl<'run> IndexScan<'run> {
         let empty = index
             .without_members(batch.names.iter().cloned().collect())
             .await?;
-        let in_a_language = batch.in_a_language.keys().map(|set| &set.product);
-        let of_empty = empty.iter().map(|(product, _)| product);
-        let products: BTreeSet<&ProductId> = batch
-            .in_any_language
-            .keys()
-            .chain(in_a_language)
-            .chain(of_empty)
-            .collect();
+        let mut products: BTreeSet<&ProductId> = batch.in_any_language.keys().collect();
+        products.extend(batch.in_a_language.keys().map(|set| &set.product));
+        products.extend(empty.iter().map(|(product, _)| product));
         let names = index.names(&products).await?;
         let (mut suspects, in_a_language) = try_join(
             self.suspects_in_any_language(batch, &names),
@@ -334,13 +392,11 @@ impl<'run> IndexScan<'run> {
         suspects.join(in_a_language);
         // The last member and its name are removed in one step. So a name whose members were
         // repaired away before the names were read is gone.
-        let is_named = |(product, language): &Name| {
-            names.get(product).is_some_and(|names| match language {
-                None => names.is_named,
-                Some(language) => names.languages.contains(language),
-            })
-        };
-        suspects.names = empty.into_iter().filter(is_named).collect();
+        for (product, language) in empty {
+            if has_name(&names, &product, language.as_ref()) {
+                suspects.names.insert((product, language));
+            }
+        }
         Ok(suspects)
     }
 
@@ -364,12 +420,13 @@ impl<'run> IndexScan<'run> {
             .iter()
             .map(|image| ((&image.id, &image.placement.product), image))
             .collect();
-        let none = Names::default();
-        let names_of = |product: &ProductId| names.get(product).unwrap_or(&none);
+        let no_names = Names::default();
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
         for (product, ids) in &batch.in_any_language {
-            let sets = base_sets_in(product, &names_of(product).languages);
-            wanted.extend(sets.into_iter().map(|set| (set, ids.iter().collect())));
+            let names = names.get(product).unwrap_or(&no_names);
+            for set in base_sets_in(product, &names.languages) {
+                wanted.insert(set, ids.iter().collect());
+            }
         }
         let mut scores: BTreeMap<(&CommentId, &ProductId), BTreeMap<BaseSet, f64>> =
             BTreeMap::new();
@@ -384,9 +441,9 @@ impl<'run> IndexScan<'run> {
             let last = of_table
                 .get(&(id, product))
                 .map(|image| (&image.placement, image.created_at));
-            let names = [(product.clone(), names_of(product).clone())].into();
+            let names = names.get(product).unwrap_or(&no_names);
             let ranks = Ranks {
-                names,
+                names: [(product.clone(), names.clone())].into(),
                 scores: scores.remove(&(id, product)).unwrap_or_default(),
             };
             // A language without a name also counts as a difference. So a comment without
@@ -411,34 +468,26 @@ impl<'run> IndexScan<'run> {
     ) -> Result<Suspects, StoreError> {
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
         for (set, ids) in &batch.in_a_language {
-            for looked_up in of_other_languages(set, names)
-                .into_iter()
-                .chain([of_any_language(set)])
-            {
-                wanted.entry(looked_up).or_default().extend(ids);
+            for other in of_other_languages(set, names) {
+                wanted.entry(other).or_default().extend(ids);
             }
+            wanted.entry(of_any_language(set)).or_default().extend(ids);
         }
         let scores = scores_of(&self.run.job.index, &wanted).await?;
         let mut suspects = Suspects::default();
         for (set, ids) in &batch.in_a_language {
-            let (product, language) = (&set.product, set.language.as_ref());
-            let is_known = |language| {
-                names
-                    .get(product)
-                    .is_some_and(|names| names.languages.contains(language))
-            };
-            let (is_named, of_any) = (language.is_some_and(is_known), of_any_language(set));
+            let language = set.language.as_ref();
+            let is_named = has_name(names, &set.product, language);
+            let of_any = of_any_language(set);
             let others = of_other_languages(set, names);
-            let has = |set: &BaseSet, id: &CommentId| scores.contains_key(&(set, id));
-            let is_right = |id: &CommentId| {
-                is_named && has(&of_any, id) && !others.iter().any(|other| has(other, id))
-            };
-            for id in ids.iter().filter(|id| !is_right(id)) {
-                suspects
-                    .comments
-                    .entry(id.clone())
-                    .or_default()
-                    .add(product, language);
+            for id in ids {
+                let is_right = is_named
+                    && scores.contains_key(&(&of_any, id))
+                    && !others.iter().any(|other| scores.contains_key(&(other, id)));
+                if !is_right {
+                    let places = suspects.comments.entry(id.clone()).or_default();
+                    places.add(&set.product, language);
+                }
             }
         }
         Ok(suspects)

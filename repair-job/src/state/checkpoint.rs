@@ -214,19 +214,20 @@ mod tests {
                 comments: vec![(CommentId::parse("c1").unwrap(), comment_outcome)],
             };
             let mut seen = None;
-            let work = async |run: &Run<'_>| {
-                let snapshot = IndexSnapshot::read(run, "t").await?;
-                let key = StateKey {
-                    kind: AUDIT,
-                    name: "1/000000".to_owned(),
-                };
-                let state = SegmentState::default();
-                let mut checkpoint = Checkpoint::new(run, &snapshot, key, state, run.began);
-                checkpoint.record(None, &outcome).await?;
-                seen = Some(checkpoint.counts);
-                Ok(())
-            };
-            let report = job.run("audit", None, work).await;
+            let report = job
+                .run("audit", None, async |run| {
+                    let snapshot = IndexSnapshot::read(run, "t").await?;
+                    let key = StateKey {
+                        kind: AUDIT,
+                        name: "1/000000".to_owned(),
+                    };
+                    let state = SegmentState::default();
+                    let mut checkpoint = Checkpoint::new(run, &snapshot, key, state, run.began);
+                    checkpoint.record(None, &outcome).await?;
+                    seen = Some(checkpoint.counts);
+                    Ok(())
+                })
+                .await;
             assert_eq!((report.failure, seen), (None, Some(is_whole)));
         }
     }
