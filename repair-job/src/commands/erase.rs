@@ -35,7 +35,8 @@ async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
     let mut deleted = 0;
     for _ in 0..PASSES_MAX {
         erase_pass(run, author).await?;
-        let before = std::mem::replace(&mut deleted, run.ledger.report().repaired);
+        let before = deleted;
+        deleted = run.ledger.report().repaired;
         if deleted == before {
             break;
         }

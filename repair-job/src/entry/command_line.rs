@@ -95,22 +95,22 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> 
                 .status(*segments, quarantine.as_ref())
                 .await
                 .context("the status is not known")?;
-            return outcome(args, &status, &status, 0);
+            return command_output(args, &status, &status, 0);
         }
         RepairCommand::Check { id, product } => job.check(id, product.as_ref()).boxed(),
         RepairCommand::Recent { since } => job.recent_since(*since).boxed(),
         RepairCommand::Audit(options) => job.audit(*options).boxed(),
-        RepairCommand::Quarantine(args) => {
-            async { job.quarantine(&args.connect().await).await }.boxed()
+        RepairCommand::Quarantine(options) => {
+            async { job.quarantine(&options.connect().await).await }.boxed()
         }
         RepairCommand::Rebuild { segments } => job.rebuild(*segments).boxed(),
         RepairCommand::Erase { author } => job.erase(author).boxed(),
     };
     let report = run.await;
-    outcome(args, &report.json(), &report, report.exit_code())
+    command_output(args, &report.json(), &report, report.exit_code())
 }
 
-fn outcome(
+fn command_output(
     args: &RunArgs,
     json: &impl Serialize,
     text: &impl Display,

@@ -146,8 +146,8 @@ impl Run<'_> {
         outcome.and(remembered).and(recorded)
     }
 
-    /// Why the run must stop, if so. Finders and repairs ask nothing else before they begin
-    /// something.
+    /// Why the run must stop, if so. It is the only question of finders and repairs before they
+    /// begin something.
     pub(crate) fn stop_reason(&self) -> Option<StopReason> {
         let failure = if self.has_failed.load(Ordering::Relaxed) {
             Some(StopReason::StoreFailed)
@@ -157,14 +157,14 @@ impl Run<'_> {
         self.job.stop.reason().max(failure)
     }
 
-    /// Why even work under way must end, if so. After a failed store it completes.
+    /// Why even work under way must end, if so. A failed store is no reason: that work completes.
     pub(crate) fn interruption(&self) -> Option<StopReason> {
         self.stop_reason()
             .filter(|reason| *reason != StopReason::StoreFailed)
     }
 
-    /// Whether the run must stop. If so, the report says where the next run resumes. Of a failed
-    /// store, it says the failure.
+    /// Whether the run must stop. If so, the report says where the next run resumes. A failed store
+    /// is the report's failure instead.
     pub(crate) fn must_stop(&self, resumes: &str) -> bool {
         let Some(reason) = self.stop_reason() else {
             return false;
