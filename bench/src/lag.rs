@@ -24,7 +24,7 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::TokioExecutor,
 };
-use local_stack::stack::{Stack, StackSettings};
+use local_stack::{settings::StackSettings, stack::Stack};
 use model::{
     BaseSet, Cd, Comment, CommentId, Filter, Order, ProductId, RatingSet, item::comment_pk,
 };

@@ -7,33 +7,15 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use process::StoreError;
-use serde::{Deserialize, Serialize};
 use table::{Table, TableConfig};
 
 use crate::{
+    control::Running,
     data_dir::{DataDir, Entrance, Found, VERSION},
     index_place::remembered_redis,
-    stack::{LOCAL_ENGINE, Stack, StackSettings, TABLE},
+    settings::{LOCAL_ENGINE, StackSettings, TABLE},
+    stack::Stack,
 };
-
-const RECORD: (&str, &str) = ("local-stack", "running");
-
-/// The record of the stack that runs on a table, or ran there last.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct Running {
-    pub(crate) socket: PathBuf,
-}
-
-impl Running {
-    pub(crate) async fn on(table: &Table) -> Result<Option<Self>, StoreError> {
-        table.state(RECORD.0, RECORD.1).await
-    }
-
-    pub(crate) async fn announce(self, table: &Table) -> Result<(), StoreError> {
-        table.put_state(RECORD.0, RECORD.1, &self).await
-    }
-}
 
 /// The table that a command works on, as it wants to be connected. [`Attached::end`] it.
 #[derive(Debug)]

@@ -27,6 +27,7 @@ use hyper::{
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use page_index::PageIndex;
+use process::StoreError;
 use repair_job::{CommandOutput, Job, RunArgs, Stop, print_outcome, run_on};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use table::Table;
@@ -46,12 +47,30 @@ use crate::{
 pub const SOCKET: &str = "control.sock";
 /// The path where the answer is [`Settling::left`].
 const SETTLING: &str = "/settling";
+/// The key of [`Running`] among the states in the table.
+const RECORD: (&str, &str) = ("local-stack", "running");
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 64;
 /// Pause after a connection that could not be accepted, for example because too many files are
 /// open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// The record of the stack that runs on a table, or ran there last.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Running {
+    pub(crate) socket: PathBuf,
+}
+
+impl Running {
+    pub(crate) async fn on(table: &Table) -> Result<Option<Self>, StoreError> {
+        table.state(RECORD.0, RECORD.1).await
+    }
+
+    pub(crate) async fn announce(self, table: &Table) -> Result<(), StoreError> {
+        table.put_state(RECORD.0, RECORD.1, &self).await
+    }
+}
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Request {

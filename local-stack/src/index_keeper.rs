@@ -14,8 +14,6 @@ use tokio::sync::watch;
 
 use crate::{engine::parse_sequence_number, event_source_mapping::MappingState, repair::job};
 
-/// Confirmations of the local page index do not expire, because the repair job may be switched off.
-pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 /// Pause between two looks at the markers. Each reads the markers of all partitions, so looks are a
 /// good part of what an idle stack does.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -233,7 +231,8 @@ mod tests {
     use super::*;
     use crate::{
         engine::Engine,
-        stack::{TABLE, table_config},
+        index_place::INDEX_MAX_AGE,
+        settings::{TABLE, table_config},
     };
 
     #[tokio::test]

@@ -14,8 +14,10 @@ use process::{StoreError, now};
 use redis_index::RedisIndexConfig;
 use tokio::sync::Mutex;
 
-use crate::{blocking::blocking, data_dir::DataDir, engine::Engine, index_keeper::INDEX_MAX_AGE};
+use crate::{blocking::blocking, engine::Engine};
 
+/// Confirmations of the local page index do not expire, because the repair job may be switched off.
+pub(crate) const INDEX_MAX_AGE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 pub(crate) const SNAPSHOT: &str = "page-index.snapshot";
 /// The URL of the Redis that has the page index. Without the file, the index was inside the
 /// process.
@@ -72,7 +74,7 @@ pub(crate) struct Embedded {
 impl PlacedIndex {
     /// Opens the page index of the table with this id, in Redis or in this process. What a snapshot
     /// in the data folder holds is there at once.
-    pub(crate) async fn open(redis_url: Option<&str>, data_dir: &DataDir, table_id: &str) -> Self {
+    pub(crate) async fn open(redis_url: Option<&str>, folder: &Path, table_id: &str) -> Self {
         if let Some(url) = redis_url {
             // The server may also hold the page index of a different stack.
             let prefix = format!("pagemark-{table_id}");
@@ -82,7 +84,7 @@ impl PlacedIndex {
                 ..RedisIndexConfig::new(url)
             });
         }
-        let (snapshot, table_id) = (data_dir.path.join(SNAPSHOT), table_id.to_owned());
+        let (snapshot, table_id) = (folder.join(SNAPSHOT), table_id.to_owned());
         Self::Embedded(blocking(move || Embedded::open(snapshot, table_id)).await)
     }
 

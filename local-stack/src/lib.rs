@@ -22,6 +22,7 @@ mod parts;
 pub mod repair;
 mod room;
 mod served;
+pub mod settings;
 pub mod settling;
 pub mod stack;
 mod trim;

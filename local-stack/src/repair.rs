@@ -14,7 +14,7 @@ use repair_job::{AuditOptions, Job, JobSettings, Report, Stop, exit};
 use table::Table;
 use tokio::time::Instant;
 
-use crate::stack::StackSettings;
+use crate::settings::StackSettings;
 
 /// The table is read as one segment, because the engine has one connection, and sorts the whole
 /// table for each answer of a parallel scan.

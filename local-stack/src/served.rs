@@ -8,7 +8,7 @@ use page_index::PageIndex;
 use table::Table;
 use tokio::{sync::oneshot, task::JoinHandle};
 
-use crate::{cursor_key::cursor_key, parts::Parts, stack::StackSettings};
+use crate::{cursor_key::cursor_key, parts::Parts, settings::StackSettings};
 
 /// Grace period for requests under way at a stop.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);

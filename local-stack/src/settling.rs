@@ -11,7 +11,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::{engine::Engine, event_source_mapping::MappingState, stack::TABLE};
+use crate::{engine::Engine, event_source_mapping::MappingState, settings::TABLE};
 
 const SAY_EVERY: Duration = Duration::from_secs(5);
 

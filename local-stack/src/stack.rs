@@ -1,54 +1,38 @@
 //! The whole stack in one process: engine, page index, event source mappings, page index keeper,
 //! API.
 
-use std::{
-    net::SocketAddr,
-    num::ParseIntError,
-    path::{Path, PathBuf},
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
-use api::{ApiSettings, BearerToken};
 use functions::Quarantine;
 use futures_util::FutureExt;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
-use process::{
-    aws::{Calls, new_http_client},
-    now,
-};
+use process::{aws::new_http_client, now};
 use redis_index::RedisIndexConfig;
 use stream_writer::StreamWriter;
-use table::{CommentBlobArgs, Table, TableConfig};
+use table::{Table, TableConfig};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
-    attached::Running,
     blocking::blocking,
-    control::ControlSocket,
+    control::{ControlSocket, Running},
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, parse_sequence_number},
     event_source_mapping::{
         EventSourceMapping, Handler, MappingSettings, MappingState, streams_client,
     },
     index_keeper::{IndexKeeper, IndexState, looked_at, replayed},
-    index_place::{PlacedIndex, SNAPSHOT_EVERY, remember_redis},
+    index_place::{PlacedIndex, remember_redis},
     parts::Parts,
     repair::{begin_watermark, on_schedule, release_leases},
     room::watch_room,
     served::ServedApi,
+    settings::{QUARANTINE, StackSettings, TABLE, table_config},
     settling::Settling,
     trim::{trim, trim_processed},
 };
 
-/// The table's name. Each data folder belongs to one table, so the name need not change.
-pub const TABLE: &str = "pagemark";
-/// The folder of the quarantine in the folder of the data.
-pub(crate) const QUARANTINE: &str = "quarantine";
-/// Where a stack's engine is by default.
-pub(crate) const LOCAL_ENGINE: &str = "http://127.0.0.1:8000";
 /// Maximum number of concurrent calls for one fan-out batch; the engine has one connection.
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
@@ -56,94 +40,6 @@ const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// Time limit of the handlers at a stop, to process what is left. Without that, the next start
 /// takes longer.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A
-/// writer's journal relies on that bound.
-const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
-
-/// The settings of a stack: options of `pagemark up`.
-// A write and its rank take less time here than in a deployed stack, and there is one clock.
-#[derive(Debug, Clone, clap::Args)]
-#[command(mut_arg("archive_after_seconds", |argument| argument.default_value("15")))]
-pub struct StackSettings {
-    /// Where the DynamoDB engine listens.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    pub dynamodb_listen: SocketAddr,
-    /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
-    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
-    pub dynamodb_url: Option<String>,
-    /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this
-    /// process.
-    #[arg(
-        long,
-        env = "PAGEMARK_REDIS_URL",
-        value_name = "URL",
-        hide_env_values = true
-    )]
-    pub redis_url: Option<String>,
-    #[command(flatten)]
-    pub api: ApiSettings,
-    /// Whether it has an API, and other commands find it: not a stack that serves only its own
-    /// process.
-    #[arg(skip = true)]
-    pub serves_api: bool,
-    /// Bearer token that allows everything [default: generated and printed]
-    // Its name is `local`.
-    #[arg(
-        long,
-        env = "PAGEMARK_WRITE_TOKEN",
-        value_name = "TOKEN",
-        hide_env_values = true
-    )]
-    pub write_token: Option<BearerToken>,
-    #[command(flatten)]
-    pub comment_blob: CommentBlobArgs,
-    /// Seconds between two runs of the repair job's `recent`; 0 for none.
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
-    pub repair_every: Duration,
-    /// Seconds between two audits of everything by the repair job; 0 for none.
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
-    pub audit_every: Duration,
-    /// The pause after a long audit is this many times as long as the audit, if that is more than
-    /// the interval. So audits take at most 0.5 % of the time.
-    #[arg(skip = 200_u32)]
-    pub audit_rest_factor: u32,
-    /// Keep the data in this folder [default: a temporary one]
-    // A temporary one is removed at the end.
-    #[arg(long, env = "PAGEMARK_DATA_DIR", value_name = "DIR")]
-    pub data_dir: Option<PathBuf>,
-    /// Start an empty site in a data folder that has lost its database.
-    #[arg(long)]
-    pub new: bool,
-    /// Pause between two snapshots of a page index inside this process.
-    #[arg(skip = SNAPSHOT_EVERY)]
-    pub snapshot_every: Duration,
-}
-
-fn seconds(text: &str) -> Result<Duration, ParseIntError> {
-    text.parse().map(Duration::from_secs)
-}
-
-impl StackSettings {
-    /// A stack on free ports, which keeps no data and repairs nothing. Every comment counts for
-    /// archive pages.
-    pub fn ephemeral(write_token: Option<BearerToken>) -> Self {
-        let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
-        Self {
-            dynamodb_listen: any_port,
-            api: ApiSettings {
-                listen: any_port,
-                archive_after_seconds: 0,
-                ..ApiSettings::default()
-            },
-            write_token,
-            repair_every: Duration::ZERO,
-            audit_every: Duration::ZERO,
-            audit_rest_factor: 0,
-            ..process::defaults(&[])
-        }
-    }
-}
-
 #[derive(Debug)]
 pub struct Stack {
     table: Table,
@@ -187,7 +83,8 @@ impl Stack {
         };
         let (table, table_id, stream_arn) = open_table(&config, engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
-        let placed = PlacedIndex::open(settings.redis_url.as_deref(), &data_dir, &table_id).await;
+        let placed =
+            PlacedIndex::open(settings.redis_url.as_deref(), &data_dir.path, &table_id).await;
         let index = placed.client()?;
         index.ping().await?;
         // 3. Where other commands find this stack.
@@ -452,19 +349,6 @@ impl Stack {
             .and_then(|shown| parse_sequence_number(&shown).ok());
         // What went to quarantine counts as processed.
         self.quarantined() == 0 && newest.is_ok_and(|newest| Some(newest) == processed)
-    }
-}
-
-/// The settings with which a stack and its commands reach its table.
-pub(crate) fn table_config(table: &str, dynamodb_url: &str) -> TableConfig {
-    let calls = Calls {
-        attempt_timeout: TABLE_TIMEOUT,
-        call_timeout: TABLE_TIMEOUT,
-        ..Calls::PROMPT
-    };
-    TableConfig {
-        calls,
-        ..TableConfig::new(table, Some(dynamodb_url.to_owned()))
     }
 }
 

@@ -2,7 +2,7 @@
 //! flags.
 
 use clap::{Command, CommandFactory, builder::Resettable};
-use local_stack::stack::StackSettings;
+use local_stack::settings::StackSettings;
 use process::{defaults, with_variables};
 use repair_job::FunctionConfig;
 

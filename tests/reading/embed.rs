@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, ops::Range, path::Path};
 
 use hyper::Method;
 use itertools::Itertools;
-use local_stack::stack::StackSettings;
+use local_stack::settings::StackSettings;
 use scraper::{Html, Selector};
 use serde_json::{Value, json};
 

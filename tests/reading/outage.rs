@@ -2,7 +2,7 @@
 //! page 2 answers "later". After a loss of data, no reader believes it until it is rebuilt, and
 //! then it is exactly right.
 
-use local_stack::stack::StackSettings;
+use local_stack::settings::StackSettings;
 use redis_index::RedisIndexConfig;
 use serde_json::{Value, json};
 

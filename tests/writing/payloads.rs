@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use itertools::Itertools;
-use local_stack::stack::StackSettings;
+use local_stack::settings::StackSettings;
 use model::{BlobFormat, CommentId, CommentText};
 use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};

@@ -19,8 +19,8 @@ use super::{
     progress::{import_shown, settle},
 };
 use crate::{
-    attached::{Running, TablePlace},
-    control::settling,
+    attached::TablePlace,
+    control::{Running, settling},
     import::{ImportError, ImportOptions, ReadingArgs, Source},
 };
 

@@ -24,7 +24,8 @@ use super::{
 use crate::{
     demo::{PICTURES, demo_comments, demo_products},
     import::{ImportError, ImportOptions, ReadingArgs, Source},
-    stack::{QUARANTINE, Stack, StackSettings, TABLE},
+    settings::{QUARANTINE, StackSettings, TABLE},
+    stack::Stack,
 };
 
 #[derive(Debug, clap::Args)]

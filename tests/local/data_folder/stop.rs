@@ -1,6 +1,6 @@
 //! An orderly stop leaves the next start little to do.
 
-use local_stack::{engine::Engine, stack::TABLE};
+use local_stack::{engine::Engine, settings::TABLE};
 use table::NewComment;
 
 use super::run;

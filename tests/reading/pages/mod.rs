@@ -19,7 +19,7 @@ mod stable;
 mod structured_data;
 mod texts;
 
-use local_stack::stack::StackSettings;
+use local_stack::settings::StackSettings;
 use model::CommentText;
 use table::NewComment;
 
