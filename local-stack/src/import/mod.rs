@@ -5,16 +5,20 @@
 //! it is, unless it is told to update. Then a field that a row does not name stays, and one that it
 //! names as empty is emptied.
 //!
-//! - `source`: the rows of a file, compressed or not, in any format; `separated`: those of tables.
-//! - `comment`, `product`: what a row says, as an export writes it, and its import.
+//! - `lines`: the lines of a file, compressed or not.
+//! - `source`: the rows of a file in any format; `separated`: those of tables.
+//! - `row`: a row of any source; `comment`, `product`: what it says, as an export writes it, and its
+//!   import.
 //! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates.
 //!
 //! **Invariant:** an import whose rows were not all read ends with an error.
 
 mod comment;
 mod date;
+mod lines;
 mod product;
 mod reading;
+mod row;
 mod separated;
 mod source;
 
@@ -41,11 +45,12 @@ use tokio::{
 
 use comment::NOT_LINES;
 pub use comment::{parse_line, to_line};
+pub use lines::LineReader;
 pub use product::to_product_line;
 pub(crate) use reading::Format;
 pub use reading::ReadingArgs;
-use source::{Content, Row, Rows};
-pub use source::{LineReader, Source};
+use row::{Content, Row, Rows};
+pub use source::Source;
 
 /// How many comments or records are written concurrently.
 const CONCURRENT: usize = 16;

@@ -19,8 +19,9 @@ use serde_json::{Map, Value};
 use super::{
     ImportError,
     comment::printable,
+    lines::{LINE_MAX_BYTES, LineReader, NumberedLine},
     reading::ReadingArgs,
-    source::{Content, LINE_MAX_BYTES, LineReader, NumberedLine, Row, Rows},
+    row::{Content, Row, Rows},
 };
 
 const SPANS_ROWS: &str = "a cell holds what looks like the end of one row and the beginning of another: is a quote missing?";
@@ -296,7 +297,7 @@ fn named_cells(columns: &[String], cells: &[&str]) -> Map<String, Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::import::source::tests::reader_of;
+    use crate::import::lines::tests::reader_of;
 
     const HEADER: &str = "id,product,language,rating,created_at,body\n";
 
