@@ -71,7 +71,7 @@ pub(crate) async fn measure(
     let watcher = Watcher::new(&stack)?;
     let mut workload = Comments::new(3)?;
     watcher.post_all(workload.take(watched)?).await?;
-    stack.settle().await;
+    stack.wait_until_caught_up().await;
 
     report.step(&format!(
         "posting {} comments as fast as they are taken",
@@ -79,13 +79,13 @@ pub(crate) async fn measure(
     ));
     let began = Instant::now();
     watcher.post_all(workload.take(comments)?).await?;
-    stack.settle().await;
+    stack.wait_until_caught_up().await;
     let maximum = f64::from(comments) / began.elapsed().as_secs_f64();
     report.add("maximum rate, visible", maximum, "comments/s");
 
     report.step(&format!("watching {watched} comments, one at a time"));
     let idle = add(report, "idle", &watcher.watch_some(watched, 4).await?);
-    stack.settle().await;
+    stack.wait_until_caught_up().await;
     report.step(&format!(
         "watching {watched} comments at half the maximum rate"
     ));
@@ -115,7 +115,7 @@ pub(crate) async fn measure(
             "pages",
         );
     }
-    stack.settle().await;
+    stack.wait_until_caught_up().await;
     ensure!(
         stack.quarantined() == 0,
         "the handlers gave up some comments"

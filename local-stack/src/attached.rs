@@ -11,8 +11,8 @@ use table::{Table, TableConfig};
 
 use crate::{
     control::Running,
-    data_dir::{DataDir, Entrance, Found, VERSION},
-    index_place::remembered_redis,
+    data_dir::{DataDir, Entrance, Occupancy, VERSION},
+    index_host::remembered_redis,
     settings::{LOCAL_ENGINE, StackSettings, TABLE},
     stack::Stack,
 };
@@ -39,8 +39,8 @@ impl Attached {
             Table::connect(&connected(TableConfig::new(TABLE, Some(dynamodb_url)))).await
         };
         let holder = match DataDir::existing(folder, command)? {
-            Found::Used(holder) => holder,
-            Found::Free(data_dir) => {
+            Occupancy::Used(holder) => holder,
+            Occupancy::Free(data_dir) => {
                 let redis_url = remembered_redis(folder);
                 let settings = StackSettings {
                     serves_api: false,
@@ -111,7 +111,7 @@ impl Attached {
 
 /// A stack, by its folder or its engine, or any table.
 #[derive(Debug, clap::Args)]
-pub(crate) struct TablePlace {
+pub(crate) struct TableAddress {
     /// Work on the stack of this data folder. If none runs there, one runs for this command.
     #[arg(long, global = true, value_name = "DIR", conflicts_with_all = ["table", "dynamodb_url"])]
     data_dir: Option<PathBuf>,
@@ -124,7 +124,7 @@ pub(crate) struct TablePlace {
     dynamodb_url: Option<String>,
 }
 
-impl TablePlace {
+impl TableAddress {
     /// Opens the table, connected by the configuration that `connected` makes of the usual one.
     ///
     /// # Errors

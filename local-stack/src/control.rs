@@ -1,10 +1,10 @@
 //! The control socket: other processes run the repair job's commands inside a running stack, where
 //! its page index is.
 //!
-//! It speaks HTTP/1.1. At `SETTLING` the answer says how much is left to process. Elsewhere, the
-//! first line of a request's body is a `Request` as JSON, and the answer's body is a `CommandOutput`.
-//! The end of the request's body asks the run to stop; the run then reports what it did until then.
-//! A client that has gone ends it too.
+//! It speaks HTTP/1.1. At `BACKLOG` the answer is what the mappings still have to process. Elsewhere,
+//! the first line of a request's body is a `ControlRequest` as JSON, and the answer's body is a
+//! `CommandOutput`. The end of the request's body asks the run to stop; the run then reports what it did
+//! until then. A client that has gone ends it too.
 
 use std::{
     convert::Infallible,
@@ -39,14 +39,14 @@ use tokio::{
 };
 
 use crate::{
+    backlog::{Backlog, MappingProgress},
     data_dir::VERSION,
-    index_keeper::{IndexState, looked_at},
-    settling::Settling,
+    index_keeper::{KeeperState, looked_at},
 };
 
 pub const SOCKET: &str = "control.sock";
-/// The path where the answer is [`Settling::left`].
-const SETTLING: &str = "/settling";
+/// The path where the answer is [`MappingProgress::backlog`].
+const BACKLOG: &str = "/settling";
 /// The key of [`Running`] among the states in the table.
 const RECORD: (&str, &str) = ("local-stack", "running");
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
@@ -73,7 +73,7 @@ impl Running {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Request {
+struct ControlRequest {
     version: String,
     /// A `RunArgs`. It is read only if the version is right, because another version may have other
     /// arguments.
@@ -95,7 +95,7 @@ impl Drop for ControlSocket {
 }
 
 /// What a command works on: table, page index and its state, and the folder of the quarantine.
-type Stores = (Table, PageIndex, PathBuf, watch::Receiver<IndexState>);
+type Stores = (Table, PageIndex, PathBuf, watch::Receiver<KeeperState>);
 
 impl ControlSocket {
     /// Listens in the folder of a stack's data. A socket that a killed stack left behind is
@@ -122,8 +122,8 @@ impl ControlSocket {
         table: Table,
         index: PageIndex,
         quarantine: PathBuf,
-        index_state: watch::Receiver<IndexState>,
-        settling: Settling,
+        index_state: watch::Receiver<KeeperState>,
+        mappings: MappingProgress,
     ) {
         let stores = (table, index, quarantine, index_state);
         let mut connections = JoinSet::new();
@@ -134,9 +134,9 @@ impl ControlSocket {
             }
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let (stores, settling) = (stores.clone(), settling.clone());
+                    let (stores, mappings) = (stores.clone(), mappings.clone());
                     let service = service_fn(move |request| {
-                        answer(request, stores.clone(), settling.clone())
+                        answer(request, stores.clone(), mappings.clone())
                     });
                     let mut http = hyper::server::conn::http1::Builder::new();
                     http.timer(TokioTimer::new())
@@ -174,10 +174,10 @@ fn bind_privately(folder: &Path, path: &Path) -> std::io::Result<UnixListener> {
 async fn answer(
     request: hyper::Request<Incoming>,
     stores: Stores,
-    mut settling: Settling,
+    mut mappings: MappingProgress,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let answered = if request.uri().path() == SETTLING {
-        serde_json::to_vec(&settling.left().await).map_err(anyhow::Error::from)
+    let answered = if request.uri().path() == BACKLOG {
+        serde_json::to_vec(&mappings.backlog().await).map_err(anyhow::Error::from)
     } else {
         // A run whose client has gone stores its position first.
         let outcome = tokio::spawn(Box::pin(run(request.into_body(), stores))).await;
@@ -203,7 +203,7 @@ async fn run(
     let command = timeout(COMMAND_WITHIN, first_line(&mut body)).await;
     let command = command
         .with_context(|| format!("no command arrived within {} s", COMMAND_WITHIN.as_secs()))??;
-    let Request { version, args } =
+    let ControlRequest { version, args } =
         serde_json::from_slice(&command).context("the request is not understood")?;
     if version != VERSION {
         bail!(
@@ -259,10 +259,10 @@ pub(crate) async fn ask(socket: &Path, args: &RunArgs) -> anyhow::Result<ExitCod
     .await
 }
 
-/// Asks the stack that listens at a socket how much of what was written before is left to process.
-/// Answers after some seconds at most; `None` is nothing.
-pub(crate) async fn settling(socket: &Path) -> anyhow::Result<Option<String>> {
-    let request = hyper::Request::post(SETTLING)
+/// Asks the stack that listens at a socket how much of what was written before its mappings still
+/// have to process. Answers after some seconds at most; `None` when they have caught up.
+pub(crate) async fn backlog(socket: &Path) -> anyhow::Result<Option<Backlog>> {
+    let request = hyper::Request::post(BACKLOG)
         .header(HOST, "localhost")
         .body(Full::<Bytes>::default())?;
     send(socket, request).await
@@ -274,7 +274,7 @@ pub async fn request(
     args: &RunArgs,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<CommandOutput> {
-    let mut command = serde_json::to_vec(&Request {
+    let mut command = serde_json::to_vec(&ControlRequest {
         version: VERSION.to_owned(),
         args: serde_json::to_value(args)?,
     })?;
@@ -335,7 +335,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Line {
+    struct RepairLine {
         #[command(flatten)]
         run: RunArgs,
     }
@@ -353,7 +353,7 @@ mod tests {
                 .await
                 .unwrap();
         };
-        let args = Line::parse_from(["repair", "status"]).run;
+        let args = RepairLine::parse_from(["repair", "status"]).run;
         let ((), outcome) = tokio::join!(stack, request(&socket, &args, std::future::pending()));
         outcome.map_err(|error| format!("{error:#}"))
     }
@@ -385,7 +385,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_stack_that_is_not_running_is_said_in_one_line() {
-        let args = Line::parse_from(["repair", "status"]).run;
+        let args = RepairLine::parse_from(["repair", "status"]).run;
         let error = request(Path::new("/nowhere/s"), &args, std::future::pending())
             .await
             .unwrap_err();

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::{
     cursor_key::CURSOR_KEY,
     file_lock::FileLock,
-    index_place::{REDIS_RECORD, SNAPSHOT},
+    index_host::{REDIS_RECORD, SNAPSHOT},
 };
 
 const TEMPORARY_PREFIX: &str = "pagemark-";
@@ -76,7 +76,7 @@ impl Holder {
 
 /// A folder that is there, when a process wants to use it.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum Occupancy {
     /// It is free, and stays so while this value lives.
     Free(DataDir),
     /// A process uses it; `None` if the lock file does not name the process.
@@ -163,7 +163,7 @@ impl DataDir {
 
     fn locked(path: PathBuf, temporary: Option<TempDir>) -> anyhow::Result<Self> {
         match lock(&path, UP)? {
-            Found::Free(mut locked) => {
+            Occupancy::Free(mut locked) => {
                 // For what the stack makes from now on. Commands also make files elsewhere, so they
                 // keep their user's umask.
                 rustix::process::umask(Mode::RWXG | Mode::RWXO);
@@ -171,7 +171,7 @@ impl DataDir {
                 locked.temporary = temporary;
                 Ok(locked)
             }
-            Found::Used(holder) => {
+            Occupancy::Used(holder) => {
                 let who = holder
                     .map(|holder| format!(", {holder}"))
                     .unwrap_or_default();
@@ -184,11 +184,11 @@ impl DataDir {
     }
 
     /// The folder of a stack that ran before, for a command. Creates no folder.
-    pub(crate) fn existing(path: &Path, command: &str) -> anyhow::Result<Found> {
+    pub(crate) fn existing(path: &Path, command: &str) -> anyhow::Result<Occupancy> {
         check_is_data_folder(path)?;
         check_is_usable(path)?;
         let found = lock(path, command)?;
-        if let Found::Free(free) = &found {
+        if let Occupancy::Free(free) = &found {
             if !free.data_file().exists() {
                 bail!(
                     "{} holds no {DATA_FILE}; its comments are in the engine of `up --dynamodb-url`",
@@ -303,19 +303,19 @@ fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
     anyhow::anyhow!("{} cannot be used: {error}{advice}", path.display())
 }
 
-fn lock(folder: &Path, command: &str) -> anyhow::Result<Found> {
+fn lock(folder: &Path, command: &str) -> anyhow::Result<Occupancy> {
     match FileLock::take_existing(folder) {
         Ok(lock) => {
             let holder = Holder::new(command);
             holder.write(folder)?;
-            Ok(Found::Free(DataDir {
+            Ok(Occupancy::Free(DataDir {
                 path: folder.to_owned(),
                 temporary: None,
                 holder,
                 _lock: lock,
             }))
         }
-        Err(TryLockError::WouldBlock) => Ok(Found::Used(Holder::read(folder))),
+        Err(TryLockError::WouldBlock) => Ok(Occupancy::Used(Holder::read(folder))),
         Err(TryLockError::Error(error)) => Err(unusable(folder, error)),
     }
 }

@@ -50,17 +50,17 @@ static DEMO: LazyLock<Demo> = LazyLock::new(|| {
 
 #[derive(Deserialize)]
 struct Demo {
-    products: Vec<Product>,
+    products: Vec<DemoProduct>,
     authors: Vec<String>,
     voices: Vec<Voice>,
     /// The shop's replies, to comments in English.
-    replies: Texts,
+    replies: TextsByRating,
     /// Comments that are written out. They are the second newest comment, the fifth, and so on.
     letters: Vec<Letter>,
 }
 
 #[derive(Deserialize)]
-struct Product {
+struct DemoProduct {
     id: ProductId,
     weight: u32,
     details: ProductDetails,
@@ -71,23 +71,23 @@ struct Product {
 struct Voice {
     language: Language,
     weight: u32,
-    titles: Texts,
+    titles: TextsByRating,
     #[serde(flatten)]
-    sentences: Texts,
+    sentences: TextsByRating,
     #[serde(default)]
-    of: HashMap<ProductId, Texts>,
+    of: HashMap<ProductId, TextsByRating>,
 }
 
-/// Texts by rating.
+/// TextsByRating by rating.
 #[derive(Deserialize)]
-struct Texts {
+struct TextsByRating {
     good: Vec<String>,
     #[serde(default)]
     mixed: Vec<String>,
     bad: Vec<String>,
 }
 
-impl Texts {
+impl TextsByRating {
     fn of(&self, rating: u64) -> &[String] {
         match rating {
             4.. => &self.good,

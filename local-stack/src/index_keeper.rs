@@ -25,7 +25,7 @@ const SHARDS_AT_ONCE: u32 = 1;
 const MICROSECONDS_MAX: u64 = 4_000_000_000;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum IndexState {
+pub enum KeeperState {
     /// Not looked at yet.
     #[default]
     Unknown,
@@ -38,9 +38,9 @@ pub enum IndexState {
 }
 
 /// Waits until the index has been looked at for the first time.
-pub(crate) async fn looked_at(mut state: watch::Receiver<IndexState>) {
+pub(crate) async fn looked_at(mut state: watch::Receiver<KeeperState>) {
     let looked_at =
-        |state: &IndexState| !matches!(state, IndexState::Unknown | IndexState::Rebuilding);
+        |state: &KeeperState| !matches!(state, KeeperState::Unknown | KeeperState::Rebuilding);
     // The sender lives as long as the stack.
     state.wait_for(looked_at).await.ok();
 }
@@ -65,7 +65,7 @@ pub struct IndexKeeper {
     table: Table,
     table_id: String,
     index: PageIndex,
-    state: watch::Sender<IndexState>,
+    state: watch::Sender<KeeperState>,
 }
 
 impl IndexKeeper {
@@ -78,7 +78,7 @@ impl IndexKeeper {
         }
     }
 
-    pub fn state(&self) -> watch::Receiver<IndexState> {
+    pub fn state(&self) -> watch::Receiver<KeeperState> {
         self.state.subscribe()
     }
 
@@ -92,7 +92,7 @@ impl IndexKeeper {
         let mut doubtful = true;
         replayed.await;
         if is_from_snapshot {
-            self.set(IndexState::Rebuilding);
+            self.set(KeeperState::Rebuilding);
             match self.catch_up().await {
                 Ok(()) => doubtful = false,
                 Err(reason) => tracing::info!(
@@ -103,8 +103,8 @@ impl IndexKeeper {
         }
         loop {
             let reached = self.look(doubtful).await;
-            doubtful &= reached != IndexState::Ready;
-            let has_failed = matches!(reached, IndexState::Failing(_) | IndexState::Refused(_));
+            doubtful &= reached != KeeperState::Ready;
+            let has_failed = matches!(reached, KeeperState::Failing(_) | KeeperState::Refused(_));
             self.set(reached);
             let pause = if has_failed { ERROR_PAUSE } else { LOOK_EVERY };
             tokio::time::sleep(pause).await;
@@ -131,7 +131,7 @@ impl IndexKeeper {
             ));
         }
         // The confirmation of this run makes the index ready. It requires that the journal is
-        // reconciled up to the present and the settle delay beyond, for a clock that was ahead.
+        // reconciled up to the present and beyond, for a clock that was ahead.
         // Readers need not wait for the time before the watermarks: later runs reconcile that
         // again.
         let settings = JobSettings {
@@ -159,20 +159,20 @@ impl IndexKeeper {
     }
 
     /// Looks at the page index, and rebuilds it if readers must not believe it.
-    async fn look(&self, doubtful: bool) -> IndexState {
+    async fn look(&self, doubtful: bool) -> KeeperState {
         let failed = |is_refused: bool, why| {
             if is_refused {
-                IndexState::Refused(why)
+                KeeperState::Refused(why)
             } else {
-                IndexState::Failing(why)
+                KeeperState::Failing(why)
             }
         };
         match self.index.is_ready(&self.table_id, now()).await {
             Err(error) => return failed(error.remedy() == Remedy::CallOperator, error.to_string()),
-            Ok(true) if !doubtful => return IndexState::Ready,
+            Ok(true) if !doubtful => return KeeperState::Ready,
             Ok(_) => {}
         }
-        self.set(IndexState::Rebuilding);
+        self.set(KeeperState::Rebuilding);
         let Report {
             failure,
             is_refused,
@@ -187,29 +187,29 @@ impl IndexKeeper {
         }
         // It has lost its lease.
         if stopped.is_some() {
-            return IndexState::Rebuilding;
+            return KeeperState::Rebuilding;
         }
         if entries > 0 || unresolved > 0 {
             tracing::info!(entries, unresolved, seconds, "page index rebuilt");
         }
-        IndexState::Ready
+        KeeperState::Ready
     }
 
     /// Publishes a state, and logs it if it is new.
-    fn set(&self, new: IndexState) {
+    fn set(&self, new: KeeperState) {
         let old = self.state.send_replace(new.clone());
         if old == new {
             return;
         }
         match new {
-            IndexState::Failing(error) | IndexState::Refused(error) => {
+            KeeperState::Failing(error) | KeeperState::Refused(error) => {
                 tracing::warn!(error, "page index unavailable")
             }
             // At the start the index is empty, so a rebuild is not worth a log line.
-            IndexState::Rebuilding if old != IndexState::Unknown => {
+            KeeperState::Rebuilding if old != KeeperState::Unknown => {
                 tracing::info!("page index not ready, rebuilding it")
             }
-            IndexState::Rebuilding | IndexState::Ready | IndexState::Unknown => {}
+            KeeperState::Rebuilding | KeeperState::Ready | KeeperState::Unknown => {}
         }
     }
 }
@@ -231,7 +231,7 @@ mod tests {
     use super::*;
     use crate::{
         engine::Engine,
-        index_place::INDEX_MAX_AGE,
+        index_host::INDEX_MAX_AGE,
         settings::{TABLE, table_config},
     };
 
@@ -275,13 +275,13 @@ mod tests {
         index.finish_rebuild(&rebuild, &id, now()).await.unwrap();
         table.release_lease("rebuild", &lease.holder).await.unwrap();
         let (reached, report) = both.await;
-        assert_eq!(reached, IndexState::Ready);
+        assert_eq!(reached, KeeperState::Ready);
         assert_eq!(
             report.notes,
             ["another rebuild has made the page index ready meanwhile"],
             "{report}"
         );
-        assert_eq!(keeper.look(false).await, IndexState::Ready);
+        assert_eq!(keeper.look(false).await, KeeperState::Ready);
         engine.stop().await;
     }
 

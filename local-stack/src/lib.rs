@@ -4,6 +4,7 @@
 //! stop. [`cli`] has the commands. Each module says in its first line what it does.
 
 mod attached;
+mod backlog;
 mod blocking;
 pub mod cli;
 mod compression;
@@ -16,15 +17,12 @@ pub mod event_source_mapping;
 mod export;
 mod file_lock;
 pub mod import;
+mod index_host;
 pub mod index_keeper;
-mod index_place;
 mod parts;
 pub mod repair;
 mod room;
 mod served;
 pub mod settings;
-pub mod settling;
 pub mod stack;
 mod trim;
-
-pub use index_keeper::IndexState;

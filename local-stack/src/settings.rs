@@ -6,7 +6,7 @@ use api::{ApiSettings, BearerToken};
 use process::aws::Calls;
 use table::{CommentBlobArgs, TableConfig};
 
-use crate::index_place::SNAPSHOT_EVERY;
+use crate::index_host::SNAPSHOT_EVERY;
 
 /// The table's name. Each data folder belongs to one table, so the name need not change.
 pub const TABLE: &str = "pagemark";

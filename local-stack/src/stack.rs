@@ -15,6 +15,7 @@ use table::{Table, TableConfig};
 use tokio::{sync::watch, time::timeout};
 
 use crate::{
+    backlog::MappingProgress,
     blocking::blocking,
     control::{ControlSocket, Running},
     data_dir::{DataDir, Entrance},
@@ -22,14 +23,13 @@ use crate::{
     event_source_mapping::{
         EventSourceMapping, Handler, MappingSettings, MappingState, streams_client,
     },
-    index_keeper::{IndexKeeper, IndexState, looked_at, replayed},
-    index_place::{PlacedIndex, remember_redis},
+    index_host::{IndexHost, remember_redis},
+    index_keeper::{IndexKeeper, KeeperState, looked_at, replayed},
     parts::Parts,
     repair::{begin_watermark, on_schedule, release_leases},
     room::watch_room,
     served::ServedApi,
     settings::{QUARANTINE, StackSettings, TABLE, table_config},
-    settling::Settling,
     trim::{trim, trim_processed},
 };
 
@@ -39,15 +39,15 @@ const WRITE_CONCURRENCY: usize = 4;
 const RETRY_ATTEMPTS_MAX: u32 = 20;
 /// Time limit of the handlers at a stop, to process what is left. Without that, the next start
 /// takes longer.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(2);
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Stack {
     table: Table,
     index: PageIndex,
     dynamodb_url: String,
-    placed: PlacedIndex,
-    mappings: Settling,
-    index_state: watch::Receiver<IndexState>,
+    index_host: IndexHost,
+    mappings: MappingProgress,
+    index_state: watch::Receiver<KeeperState>,
     parts: Parts,
     api: Option<ServedApi>,
     engine: Option<Arc<Engine>>,
@@ -83,9 +83,9 @@ impl Stack {
         };
         let (table, table_id, stream_arn) = open_table(&config, engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
-        let placed =
-            PlacedIndex::open(settings.redis_url.as_deref(), &data_dir.path, &table_id).await;
-        let index = placed.client()?;
+        let index_host =
+            IndexHost::open(settings.redis_url.as_deref(), &data_dir.path, &table_id).await;
+        let index = index_host.client()?;
         index.ping().await?;
         // 3. Where other commands find this stack.
         let control = ControlSocket::bind(&data_dir.path)?;
@@ -106,7 +106,7 @@ impl Stack {
         let to = Quarantine::Folder(quarantine.clone());
         let [fan_out, indexing] =
             event_source_mappings(engine.as_deref(), streams, stream_arn, &table, &index, &to);
-        let mappings = Settling::of([fan_out.state(), indexing.state()], engine.as_ref());
+        let mappings = MappingProgress::of([fan_out.state(), indexing.state()], engine.as_ref());
         let newest = match &engine {
             Some(engine) => Some(engine.newest_stream_record(TABLE).await?),
             None => None,
@@ -116,7 +116,7 @@ impl Stack {
         let index_state = keeper.state();
         // 5. The API.
         let disk_is_full = Arc::clone(&settings.api.disk_is_full);
-        let clients = (table.clone(), placed.client()?);
+        let clients = (table.clone(), index_host.client()?);
         let api = ServedApi::start(&settings, &data_dir.path, clients, &parts).await?;
         if api.is_some() {
             data_dir.announce(Entrance {
@@ -128,7 +128,7 @@ impl Stack {
         parts.spawn("the mapping of stream-writer", fan_out.run());
         parts.spawn("the mapping of page-indexer", indexing.run());
         // Another process may write to another engine while no stack runs.
-        let is_from_snapshot = placed.is_from_snapshot() && engine.is_some();
+        let is_from_snapshot = index_host.is_from_snapshot() && engine.is_some();
         parts.spawn(
             "the keeper of the page index",
             keeper.run(replayed, is_from_snapshot),
@@ -142,7 +142,7 @@ impl Stack {
         );
         parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {
-            if let (PlacedIndex::Embedded(embedded), false) = (&placed, data_dir.is_temporary()) {
+            if let (IndexHost::Embedded(embedded), false) = (&index_host, data_dir.is_temporary()) {
                 let saved = embedded
                     .clone()
                     .save_regularly(engine.clone(), settings.snapshot_every);
@@ -167,7 +167,7 @@ impl Stack {
             table,
             index,
             dynamodb_url,
-            placed,
+            index_host,
             mappings,
             index_state,
             parts,
@@ -187,12 +187,12 @@ impl Stack {
 
     /// How the page index is reached in Redis; `None` when it is inside this process.
     pub fn redis_config(&self) -> Option<&RedisIndexConfig> {
-        self.placed.redis_config()
+        self.index_host.redis_config()
     }
 
     /// Where the page index is, for people.
-    pub fn index_place(&self) -> &'static str {
-        self.placed.shown()
+    pub fn index_host(&self) -> &'static str {
+        self.index_host.shown()
     }
 
     /// The embedded engine; `None` when the stack uses another one.
@@ -227,16 +227,16 @@ impl Stack {
         self.mappings.states()
     }
 
-    pub fn index_state(&self) -> IndexState {
+    pub fn index_state(&self) -> KeeperState {
         self.index_state.borrow().clone()
     }
 
     /// Waits until both mappings have processed every record written before this call.
-    pub async fn settle(&mut self) {
-        self.mappings.wait().await;
+    pub async fn wait_until_caught_up(&mut self) {
+        self.mappings.wait_until_caught_up().await;
     }
 
-    pub(crate) fn settling(&self) -> Settling {
+    pub(crate) fn mapping_progress(&self) -> MappingProgress {
         self.mappings.clone()
     }
 
@@ -246,9 +246,9 @@ impl Stack {
     /// The reason why it cannot become ready: the server is not suitable.
     pub async fn wait_until_index_ready(&mut self) -> anyhow::Result<()> {
         let decided =
-            |state: &IndexState| matches!(state, IndexState::Ready | IndexState::Refused(_));
+            |state: &KeeperState| matches!(state, KeeperState::Ready | KeeperState::Refused(_));
         match self.index_state.wait_for(decided).await.as_deref() {
-            Ok(IndexState::Refused(reason)) => bail!("{reason}"),
+            Ok(KeeperState::Refused(reason)) => bail!("{reason}"),
             _ => Ok(()),
         }
     }
@@ -301,12 +301,12 @@ impl Stack {
                 // The next start can do it. An engine that has ended by itself would not, and a
                 // sweep may be under way.
                 let trimmed = trim_processed(&engine, self.table.name(), &self.mappings);
-                timeout(SETTLE_TIMEOUT, trimmed).await.ok();
+                timeout(CATCH_UP_TIMEOUT, trimmed).await.ok();
             }
             engine.sync().await;
             engine.stop().await;
             // 5. The page index, of which nothing can change any more.
-            if keeps_data && let PlacedIndex::Embedded(embedded) = &self.placed {
+            if keeps_data && let IndexHost::Embedded(embedded) = &self.index_host {
                 if self.has_indexed_everything().await {
                     embedded.leave_nothing_to_reconcile().await;
                 }
@@ -319,14 +319,18 @@ impl Stack {
     async fn leave_no_change(&mut self) {
         // A change without its duplicates is in the stream, in quarantine, or older than the
         // unfinished catching up.
-        let is_whole = timeout(SETTLE_TIMEOUT, self.settle()).await.is_ok()
-            && self.index_state() == IndexState::Ready
+        let is_whole = timeout(CATCH_UP_TIMEOUT, self.wait_until_caught_up())
+            .await
+            .is_ok()
+            && self.index_state() == KeeperState::Ready
             && !self.has_quarantine().await;
         if is_whole && let Err(error) = self.table.advance_watermark(now()).await {
             tracing::warn!(%error, "the next start takes longer");
         }
         // `stream-writer` has written records for `page-indexer` to pass over.
-        timeout(SETTLE_TIMEOUT, self.settle()).await.ok();
+        timeout(CATCH_UP_TIMEOUT, self.wait_until_caught_up())
+            .await
+            .ok();
     }
 
     /// Whether stream records wait in quarantine, of this life of the stack or of an earlier one.

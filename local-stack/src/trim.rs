@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::{engine::Engine, settling::Settling};
+use crate::{backlog::MappingProgress, engine::Engine};
 
 /// Interval between two removals of the stream records that both mappings have processed.
 const TRIM_EVERY: Duration = Duration::from_millis(500);
@@ -13,7 +13,7 @@ const ERROR_PAUSE: Duration = Duration::from_secs(30);
 
 /// Removes the stream records that both mappings have processed; the engine would keep them for
 /// ever. When both have caught up, it gives the room back to the file system.
-pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: Settling) {
+pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: MappingProgress) {
     let mut trimmed = None;
     // An earlier run may have left free room.
     let (mut has_room, mut trimmed_at) = (true, Instant::now());
@@ -46,7 +46,7 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: Settling)
 
 /// Removes the stream records that both mappings have processed, at an orderly stop. The next start
 /// would deliver them again.
-pub(crate) async fn trim_processed(engine: &Engine, table: &str, mappings: &Settling) {
+pub(crate) async fn trim_processed(engine: &Engine, table: &str, mappings: &MappingProgress) {
     if let Some(lowest) = mappings.last_processed()
         && let Err(error) = engine.trim_stream(table, &lowest).await
     {

@@ -8,7 +8,7 @@ use std::{path::Path, time::Duration};
 
 use embedded_index::EmbeddedIndex;
 use local_stack::{
-    index_keeper::{IndexKeeper, IndexState},
+    index_keeper::{IndexKeeper, KeeperState},
     repair::release_leases,
 };
 use process::now;
@@ -106,7 +106,7 @@ async fn start(world: &World, snapshot: &Path, table_id: &str, random: &mut StdR
     tokio::select! {
         biased;
         () = Box::pin(keeper.run(std::future::ready(()), is_from_snapshot)) => unreachable!("it runs for ever"),
-        ready = state.wait_for(|state| *state == IndexState::Ready) => drop(ready),
+        ready = state.wait_for(|state| *state == KeeperState::Ready) => drop(ready),
     }
     world
         .trace

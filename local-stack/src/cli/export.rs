@@ -9,9 +9,9 @@ use table::{Table, TableConfig};
 
 use super::INTERRUPTED;
 use crate::{
-    attached::TablePlace,
+    attached::TableAddress,
     compression::Compression,
-    export::{Export, Target},
+    export::{Export, ExportTarget},
     import::Format,
 };
 
@@ -29,7 +29,7 @@ const RECORDS: &str = " --output /dev/null --products -";
 const RECORD_FIELDS: &str = r#"["product","name","url","image","brand","gtin","sku","language"]"#;
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ExportArgs {
     /// The file to write, replaced when everything is written; - for the standard output. A name
     /// that ends in .gz or .zst is compressed.
     #[arg(long, short, value_name = "FILE", default_value = "-")]
@@ -38,10 +38,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     products: Option<PathBuf>,
     #[command(flatten)]
-    place: TablePlace,
+    table: TableAddress,
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let outputs = [
         (Some(&args.output), "", COMMENT_FIELDS),
         (args.products.as_ref(), RECORDS, RECORD_FIELDS),
@@ -66,8 +66,8 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(2));
     }
     let mut signals = Signals::listen()?;
-    let comments = Target::at(&args.output)?;
-    let records = args.products.as_deref().map(Target::at).transpose()?;
+    let comments = ExportTarget::at(&args.output)?;
+    let records = args.products.as_deref().map(ExportTarget::at).transpose()?;
     // Both names may lead to one file.
     let is_one = records
         .as_ref()
@@ -78,7 +78,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
         comments.name
     );
     let attached = tokio::select! {
-        opened = args.place.open("export", |config| TableConfig { calls: Calls::PATIENT, ..config }) => opened?,
+        opened = args.table.open("export", |config| TableConfig { calls: Calls::PATIENT, ..config }) => opened?,
         () = signals.next() => return Ok(ExitCode::from(interrupted())),
     };
     let exported = tokio::select! {
@@ -107,8 +107,8 @@ fn interrupted() -> u8 {
 /// Exports a table, and returns how many items could not be read.
 async fn export_table(
     table: &Table,
-    comments: &Target,
-    records: Option<&Target>,
+    comments: &ExportTarget,
+    records: Option<&ExportTarget>,
 ) -> anyhow::Result<u64> {
     let mut export = Export::of(table);
     export.comments(comments).await?;

@@ -16,12 +16,12 @@ use tokio::sync::watch;
 
 use super::{
     INTERRUPTED,
-    progress::{import_shown, settle},
+    progress::{import_shown, show_backlog},
 };
 use crate::{
-    attached::TablePlace,
-    control::{Running, settling},
-    import::{ImportError, ImportOptions, ReadingArgs, Source},
+    attached::TableAddress,
+    control::{Running, backlog},
+    import::{ImportError, ImportOptions, ImportSource, ReadingArgs},
 };
 
 /// Printed below the help.
@@ -33,7 +33,7 @@ Exit code:
   130  interrupted by Ctrl-C or SIGTERM; what takes longer than a moment was not finished";
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct ImportArgs {
     /// Files of comments, plain or compressed by gzip or zstd; `-` is the standard input.
     #[arg(required_unless_present = "products", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -42,7 +42,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     products: Vec<PathBuf>,
     #[command(flatten)]
-    place: TablePlace,
+    table: TableAddress,
     /// Change existing comments and records that differ, instead of leaving them as they are.
     /// Fields that a file does not name stay.
     #[arg(long)]
@@ -63,11 +63,11 @@ pub(super) struct Args {
     reading: ReadingArgs,
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     // All files are open before anything is written, so that a missing one is reported.
-    let mut sources = open_all(&args.products, Source::of_products)?;
+    let mut sources = open_all(&args.products, ImportSource::of_products)?;
     sources.extend(open_all(&args.files, |path| {
-        Source::open(path, &args.reading)
+        ImportSource::open(path, &args.reading)
     })?);
     let (interrupt, mut interrupted) = watch::channel(false);
     let ask = move || {
@@ -86,7 +86,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let comment_blob = args.comment_blob.comment_blob;
     let attached = tokio::select! {
-        opened = args.place.open("import", |config| TableConfig { comment_blob, ..config }) => opened?,
+        opened = args.table.open("import", |config| TableConfig { comment_blob, ..config }) => opened?,
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let began = Instant::now();
@@ -108,21 +108,21 @@ async fn wait_for_stack(table: &Table, changed: u64, began: Instant) {
     let Ok(Some(Running { socket, .. })) = Running::on(table).await else {
         return;
     };
-    if let Err(error) = settle(changed, began, async || settling(&socket).await).await {
+    if let Err(error) = show_backlog(changed, began, async || backlog(&socket).await).await {
         eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
     }
 }
 
 pub(super) fn open_all(
     files: &[PathBuf],
-    open: impl Fn(&Path) -> io::Result<Source>,
-) -> anyhow::Result<Vec<Source>> {
+    open: impl Fn(&Path) -> io::Result<ImportSource>,
+) -> anyhow::Result<Vec<ImportSource>> {
     let open =
         |path: &PathBuf| open(path).with_context(|| format!("{} cannot be read", path.display()));
     files.iter().map(open).collect()
 }
 
-fn create_rejects(path: &Path, args: &Args) -> anyhow::Result<Arc<File>> {
+fn create_rejects(path: &Path, args: &ImportArgs) -> anyhow::Result<Arc<File>> {
     let is_same = |file: &PathBuf| {
         fs::canonicalize(file)
             .ok()
@@ -144,7 +144,7 @@ fn create_rejects(path: &Path, args: &Args) -> anyhow::Result<Arc<File>> {
 /// of records. Returns also how many comments were written.
 async fn import_all(
     table: &Table,
-    sources: Vec<Source>,
+    sources: Vec<ImportSource>,
     records: usize,
     options: &ImportOptions,
 ) -> (ExitCode, u64) {

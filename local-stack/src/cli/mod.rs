@@ -19,19 +19,19 @@ const INTERRUPTED: u8 = 130;
 #[command(name = "pagemark", version)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run everything in one process: DynamoDB engine, page index, stream handlers, API and pages.
-    Up(Box<up::Args>),
+    Up(Box<up::UpArgs>),
     /// Import comments from files into a stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
-    Import(import::Args),
+    Import(import::ImportArgs),
     /// Export comments to a file of JSON Lines, from a stack or any table, while writes continue.
     #[command(after_help = export::EXIT_CODES)]
-    Export(export::Args),
+    Export(export::ExportArgs),
     /// Find and repair differences between comments and the data derived from them, in a stack.
     #[command(
         after_help = repair_job::EXIT_CODES,
@@ -39,7 +39,7 @@ enum Command {
         mut_subcommand("quarantine", repair::with_the_quarantine_of_the_stack),
         mut_subcommand("status", |status| repair::in_one_part(repair::with_the_quarantine_of_the_stack(status)))
     )]
-    Repair(Box<repair::Args>),
+    Repair(Box<repair::RepairArgs>),
 }
 
 impl Cli {
@@ -50,10 +50,10 @@ impl Cli {
         let lines = lines.with_ansi(std::io::stderr().is_terminal());
         start_log("warn,local_stack=info", lines).map_err(anyhow::Error::msg)?;
         match self.command {
-            Command::Up(args) => up::run(*args).await,
-            Command::Import(args) => Box::pin(import::run(args)).await,
-            Command::Export(args) => Box::pin(export::run(args)).await,
-            Command::Repair(args) => Box::pin(repair::run(*args)).await,
+            CliCommand::Up(args) => up::run(*args).await,
+            CliCommand::Import(args) => Box::pin(import::run(args)).await,
+            CliCommand::Export(args) => Box::pin(export::run(args)).await,
+            CliCommand::Repair(args) => Box::pin(repair::run(*args)).await,
         }
     }
 }

@@ -9,13 +9,16 @@ use indicatif::HumanCount;
 use repair_job::per_second;
 use table::Table;
 
-use crate::import::{ImportError, ImportOptions, ImportReport, Mistake, Source, import};
+use crate::{
+    backlog::Backlog,
+    import::{ImportError, ImportOptions, ImportReport, ImportSource, Mistake, import},
+};
 
 /// Imports what a source says, and shows its progress and its outcome, even when the import ends
 /// early.
 pub(super) async fn import_shown(
     table: &Table,
-    source: Source,
+    source: ImportSource,
     options: &ImportOptions,
 ) -> (ImportReport, Result<(), ImportError>) {
     let (began, name) = (Instant::now(), source.name.clone());
@@ -98,19 +101,17 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
     text
 }
 
-/// Shows how much is left to process until nothing is, and then how long so many comments took.
-pub(super) async fn settle(
+/// Shows the backlog of the mappings until they have none, and then how long so many comments took.
+pub(super) async fn show_backlog(
     changed: u64,
     began: Instant,
-    mut left: impl AsyncFnMut() -> anyhow::Result<Option<String>>,
+    mut next_backlog: impl AsyncFnMut() -> anyhow::Result<Option<Backlog>>,
 ) -> anyhow::Result<()> {
-    while let Some(left) = left().await? {
-        eprintln!("settling: {left}");
+    while let Some(backlog) = next_backlog().await? {
+        eprintln!("settling: {backlog}");
     }
-    let (took, changed_per_second) = (
-        began.elapsed().as_secs_f64(),
-        per_second(changed, began.elapsed()),
-    );
+    let took = began.elapsed().as_secs_f64();
+    let changed_per_second = per_second(changed, began.elapsed());
     let changed = HumanCount(changed);
     say(&format!(
         "settled: {changed} comments are visible under every filter after {took:.1} s ({changed_per_second:.0}/s)\n"

@@ -6,12 +6,12 @@ use clap::builder::Resettable;
 use repair_job::{RunArgs, Signals, exit};
 
 use super::INTERRUPTED;
-use crate::{attached::TablePlace, control::ask};
+use crate::{attached::TableAddress, control::ask};
 
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(super) struct RepairArgs {
     #[command(flatten)]
-    place: TablePlace,
+    table: TableAddress,
     #[command(flatten)]
     run: RunArgs,
 }
@@ -32,8 +32,8 @@ pub(super) fn in_one_part(command: clap::Command) -> clap::Command {
     command.mut_arg("segments", |it| it.default_value("1"))
 }
 
-pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
-    if args.place.is_contradictory() {
+pub(super) async fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
+    if args.table.is_contradictory() {
         eprintln!(
             "error: --data-dir leaves no room for --table and --dynamodb-url, or their variables"
         );
@@ -41,7 +41,7 @@ pub(super) async fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut signals = Signals::listen()?;
     let opened = async {
-        let attached = args.place.open("repair", identity).await?;
+        let attached = args.table.open("repair", identity).await?;
         anyhow::Ok((attached.socket().await?, attached))
     };
     let (socket, attached) = tokio::select! {

@@ -37,9 +37,9 @@ const KEPT_TIMES: u32 = 100;
 const KEPT_MAX: Duration = Duration::from_secs(6 * 3600);
 
 /// The status and the body.
-type Answer = (u16, Vec<u8>);
+type EngineAnswer = (u16, Vec<u8>);
 
-pub(super) struct Calls {
+pub(super) struct EngineCalls {
     pub(super) database: Database,
     /// The engine's threads.
     pub(super) runtime: Handle,
@@ -48,10 +48,10 @@ pub(super) struct Calls {
     pub(super) disk: DiskSync,
     pub(super) write_lock: WriteLock,
     /// Slow descriptions by request, and until when each is given again.
-    pub(super) descriptions: Mutex<HashMap<Bytes, (Answer, Instant)>>,
+    pub(super) descriptions: Mutex<HashMap<Bytes, (EngineAnswer, Instant)>>,
 }
 
-impl Calls {
+impl EngineCalls {
     /// Carries an operation out on the engine's threads. A write that has begun is carried out even
     /// if nobody waits for it. The caller holds nothing of the engine meanwhile, so that it can
     /// stop.
@@ -59,7 +59,7 @@ impl Calls {
         self: Arc<Self>,
         operation: String,
         body: Bytes,
-    ) -> impl Future<Output = io::Result<Answer>> + use<> {
+    ) -> impl Future<Output = io::Result<EngineAnswer>> + use<> {
         let runtime = self.runtime.clone();
         let done = if may_write(&operation) {
             runtime.spawn(self.write(operation, body))
@@ -69,7 +69,7 @@ impl Calls {
         async move { done.await.map_err(io::Error::other) }
     }
 
-    async fn write(self: Arc<Self>, operation: String, body: Bytes) -> Answer {
+    async fn write(self: Arc<Self>, operation: String, body: Bytes) -> EngineAnswer {
         let writing = self.write_lock.request().await;
         let calls = Arc::clone(&self);
         let write = move || {
@@ -98,7 +98,7 @@ impl Calls {
         Ok(swept??)
     }
 
-    fn answer(&self, operation: &str, body: &Bytes) -> Answer {
+    fn answer(&self, operation: &str, body: &Bytes) -> EngineAnswer {
         if operation == "DescribeTable" {
             return self.describe(body);
         }
@@ -111,7 +111,7 @@ impl Calls {
 
     /// A kept description or a new one. Those who ask meanwhile wait for it, and a change of a
     /// table forgets it.
-    fn describe(&self, body: &Bytes) -> Answer {
+    fn describe(&self, body: &Bytes) -> EngineAnswer {
         let mut descriptions = self.descriptions.lock();
         let began = Instant::now();
         if let Some((answer, _)) = descriptions.get(body).filter(|(_, until)| began < *until) {
@@ -126,7 +126,7 @@ impl Calls {
 }
 
 /// How long a description is given again that took so long.
-fn kept_for((status, _): &Answer, took: Duration) -> Option<Duration> {
+fn kept_for((status, _): &EngineAnswer, took: Duration) -> Option<Duration> {
     (*status == 200 && took >= KEPT_FROM).then(|| (took * KEPT_TIMES).min(KEPT_MAX))
 }
 

@@ -36,11 +36,11 @@ pub(super) struct DiskSync {
     path: PathBuf,
     /// Number of calls so far.
     calls: AtomicU64,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SyncState>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct SyncState {
     /// Number of calls whose commits are on the disk.
     done: u64,
     /// The log, once it was needed. It stays the same file until the engine has closed the
@@ -49,7 +49,7 @@ struct State {
     log: Option<File>,
 }
 
-impl State {
+impl SyncState {
     fn sync(&mut self, path: &Path) -> io::Result<()> {
         let log = match self.log.take() {
             Some(log) => log,

@@ -61,7 +61,7 @@ use crate::{
     blocking::{blocking, blocking_on},
     file_lock::FileLock,
 };
-use calls::Calls;
+use calls::EngineCalls;
 pub(crate) use data_file::DataFile;
 use disk_sync::DiskSync;
 pub use stream_table::STREAM_INDEXES;
@@ -102,7 +102,7 @@ const TRIM_PAUSE: Duration = Duration::from_millis(10);
 #[debug("Engine {{ address: {address:?}, .. }}")]
 pub struct Engine {
     address: SocketAddr,
-    calls: Arc<Calls>,
+    calls: Arc<EngineCalls>,
     stream_table: Arc<StreamTable>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -164,7 +164,7 @@ impl Engine {
             DiskSync::instead_of_each_commit(&database, data_file).with_context(cannot_open)?;
         let stream_table = Arc::new(StreamTable::open(data_file).with_context(cannot_open)?);
 
-        let calls = Arc::new(Calls {
+        let calls = Arc::new(EngineCalls {
             database,
             runtime: runtime.handle().clone(),
             writes: watch::Sender::default(),
@@ -381,7 +381,7 @@ fn lock(data_file: &Path) -> anyhow::Result<FileLock> {
     })
 }
 
-async fn serve(listener: TcpListener, calls: Arc<Calls>, stopped: oneshot::Receiver<()>) {
+async fn serve(listener: TcpListener, calls: Arc<EngineCalls>, stopped: oneshot::Receiver<()>) {
     let stopped = stopped.map(drop).shared();
     let server = port::serve(listener, Arc::clone(&calls), stopped.clone());
     let stop = async {
@@ -395,7 +395,7 @@ async fn serve(listener: TcpListener, calls: Arc<Calls>, stopped: oneshot::Recei
     }
 }
 
-async fn sweep_from_time_to_time(calls: &Calls) {
+async fn sweep_from_time_to_time(calls: &EngineCalls) {
     let mut rest = SWEEP_INTERVAL;
     loop {
         tokio::time::sleep(rest).await;

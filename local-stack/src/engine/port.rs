@@ -30,7 +30,7 @@ use tokio::{
 };
 
 use super::{
-    calls::Calls,
+    calls::EngineCalls,
     client::{TARGET, operation},
 };
 
@@ -45,7 +45,7 @@ const REQUEST_BYTES_MAX: usize = 16 << 20;
 /// requests under way have been answered.
 pub(super) async fn serve(
     listener: TcpListener,
-    calls: Arc<Calls>,
+    calls: Arc<EngineCalls>,
     stopped: impl Future<Output = ()> + Clone + Send + 'static,
 ) {
     let mut connections = JoinSet::new();
@@ -69,7 +69,11 @@ pub(super) async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-async fn serve_connection(stream: TcpStream, calls: Arc<Calls>, stopped: impl Future<Output = ()>) {
+async fn serve_connection(
+    stream: TcpStream,
+    calls: Arc<EngineCalls>,
+    stopped: impl Future<Output = ()>,
+) {
     // If the connection is lost already, that shows below.
     stream.set_nodelay(true).ok();
     let service =
@@ -89,7 +93,7 @@ async fn serve_connection(stream: TcpStream, calls: Arc<Calls>, stopped: impl Fu
     }
 }
 
-async fn answer(request: Request<Incoming>, calls: Arc<Calls>) -> Response<Full<Bytes>> {
+async fn answer(request: Request<Incoming>, calls: Arc<EngineCalls>) -> Response<Full<Bytes>> {
     if let Some(reason) = refusal(request.headers()) {
         return error_response(StatusCode::FORBIDDEN, "AccessDeniedException", reason);
     }

@@ -17,8 +17,8 @@ use tokio::sync::watch;
 
 use super::Engine;
 use crate::{
+    backlog::MappingProgress,
     event_source_mapping::{MappingState, streams_client},
-    settling::Settling,
     trim::trim,
 };
 
@@ -416,8 +416,8 @@ async fn the_stack_gives_room_back_when_both_mappings_have_caught_up() {
     let newest = clients.put_long_versions().await;
     let engine = Arc::new(engine);
     let states = [(); 2].map(|()| watch::Sender::new(MappingState::default()));
-    let settling = Settling::of(states.each_ref().map(watch::Sender::subscribe), None);
-    let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), settling);
+    let progress = MappingProgress::of(states.each_ref().map(watch::Sender::subscribe), None);
+    let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), progress);
     let mappings = async {
         for state in &states {
             state.send_modify(|state| state.processed = Some(newest.clone()));

@@ -47,7 +47,7 @@ use serde_json::json;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
 use pace::Pace;
-use plan::{Attempt, Next, Record, first_failed, next, sequence_number};
+use plan::{Attempt, LambdaRecord, NextStep, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
 pub use settings::{MappingSettings, passes_filter};
 use shards::Shards;
@@ -242,9 +242,9 @@ impl EventSourceMapping {
     }
 
     /// Delivers the records of a poll, with all workers running concurrently.
-    async fn deliver_all(&self, records: Vec<Record>) {
+    async fn deliver_all(&self, records: Vec<LambdaRecord>) {
         let count = u64::try_from(records.len()).unwrap_or(u64::MAX);
-        let mut by_worker: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
+        let mut by_worker: BTreeMap<u64, Vec<LambdaRecord>> = BTreeMap::new();
         for record in records {
             by_worker
                 .entry(worker_of(&record, self.settings.parallelization_factor))
@@ -257,7 +257,7 @@ impl EventSourceMapping {
         self.state.send_modify(|state| state.records += count);
     }
 
-    async fn deliver_in_order(&self, records: Vec<Record>) {
+    async fn deliver_in_order(&self, records: Vec<LambdaRecord>) {
         let batch_size = self.settings.batch_size.max(1);
         // The next attempt is the last of the list.
         let mut attempts: Vec<Attempt> = records
@@ -278,14 +278,14 @@ impl EventSourceMapping {
                 continue;
             };
             match next(attempt, failed_from, &self.settings) {
-                Next::Again(again) => attempts.extend(again.into_iter().rev()),
-                Next::GiveUp(attempt) => self.give_up(attempt).await,
+                NextStep::Again(again) => attempts.extend(again.into_iter().rev()),
+                NextStep::GiveUp(attempt) => self.give_up(attempt).await,
             }
         }
     }
 
     /// Calls the handler; `None` when it fails as a whole.
-    async fn invoke(&self, records: &[Record]) -> Option<DynamoDbEventResponse> {
+    async fn invoke(&self, records: &[LambdaRecord]) -> Option<DynamoDbEventResponse> {
         let event: Event = serde_json::from_value(json!({ "Records": records }))
             .inspect_err(|error| tracing::error!(function = self.function, %error, "the runtime cannot read the event"))
             .ok()?;
@@ -332,7 +332,7 @@ impl EventSourceMapping {
 }
 
 /// The worker for a record, by the key of its item: the partition key and the sort key.
-fn worker_of(record: &Record, workers: u32) -> u64 {
+fn worker_of(record: &LambdaRecord, workers: u32) -> u64 {
     let keys = record.pointer("/dynamodb/Keys");
     BuildHasherDefault::<DefaultHasher>::new().hash_one(keys) % u64::from(workers.max(1))
 }

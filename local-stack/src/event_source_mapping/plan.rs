@@ -14,25 +14,25 @@ use serde_json::Value;
 use super::MappingSettings;
 
 /// A stream record in the shape of a Lambda event.
-pub(super) type Record = Value;
+pub(super) type LambdaRecord = Value;
 
 /// A batch, and the number of its failures without being split or shortened.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Attempt {
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<LambdaRecord>,
     pub(super) failures: u32,
 }
 
 /// The next step for a batch that failed.
 #[derive(Debug, PartialEq)]
-pub(super) enum Next {
+pub(super) enum NextStep {
     /// Invoke again with these batches, in this order.
     Again(Vec<Attempt>),
     /// Put the batch into quarantine and continue.
     GiveUp(Attempt),
 }
 
-pub(super) fn sequence_number(record: &Record) -> Option<&str> {
+pub(super) fn sequence_number(record: &LambdaRecord) -> Option<&str> {
     record
         .pointer("/dynamodb/SequenceNumber")
         .and_then(Value::as_str)
@@ -41,7 +41,7 @@ pub(super) fn sequence_number(record: &Record) -> Option<&str> {
 /// The index of the first record that a handler did not process, by its answer; `None` when it
 /// processed all. No answer means an error or a time-out.
 pub(super) fn first_failed(
-    records: &[Record],
+    records: &[LambdaRecord],
     answer: Option<&DynamoDbEventResponse>,
 ) -> Option<usize> {
     let Some(answer) = answer else { return Some(0) };
@@ -59,12 +59,16 @@ pub(super) fn first_failed(
 }
 
 /// Decides the next step for a batch whose records failed from this index on.
-pub(super) fn next(mut attempt: Attempt, failed_from: usize, settings: &MappingSettings) -> Next {
+pub(super) fn next(
+    mut attempt: Attempt,
+    failed_from: usize,
+    settings: &MappingSettings,
+) -> NextStep {
     if failed_from > 0 {
         let records = attempt
             .records
             .split_off(failed_from.min(attempt.records.len()));
-        return Next::Again(vec![Attempt {
+        return NextStep::Again(vec![Attempt {
             records,
             failures: 0,
         }]);
@@ -72,7 +76,7 @@ pub(super) fn next(mut attempt: Attempt, failed_from: usize, settings: &MappingS
     if settings.bisect_batch_on_function_error && attempt.records.len() > 1 {
         let second = attempt.records.split_off(attempt.records.len() / 2);
         let failures = attempt.failures;
-        return Next::Again(vec![
+        return NextStep::Again(vec![
             attempt,
             Attempt {
                 records: second,
@@ -82,9 +86,9 @@ pub(super) fn next(mut attempt: Attempt, failed_from: usize, settings: &MappingS
     }
     attempt.failures += 1;
     if attempt.failures > settings.maximum_retry_attempts {
-        Next::GiveUp(attempt)
+        NextStep::GiveUp(attempt)
     } else {
-        Next::Again(vec![attempt])
+        NextStep::Again(vec![attempt])
     }
 }
 
@@ -135,7 +139,7 @@ mod tests {
     #[test]
     fn a_failed_batch_is_retried_from_its_first_failure_split_or_given_up() {
         let again = |attempts: &[(&[&str], u32)]| {
-            Next::Again(
+            NextStep::Again(
                 attempts
                     .iter()
                     .map(|(numbers, failures)| attempt(numbers, *failures))
@@ -153,13 +157,13 @@ mod tests {
             ),
             (&["1"], 0, 0, true, again(&[(&["1"], 1)])),
             (&["1"], 1, 0, true, again(&[(&["1"], 2)])),
-            (&["1"], 2, 0, true, Next::GiveUp(attempt(&["1"], 3))),
+            (&["1"], 2, 0, true, NextStep::GiveUp(attempt(&["1"], 3))),
             (
                 &["1", "2"],
                 2,
                 0,
                 false,
-                Next::GiveUp(attempt(&["1", "2"], 3)),
+                NextStep::GiveUp(attempt(&["1", "2"], 3)),
             ),
         ] {
             assert_eq!(

@@ -24,11 +24,11 @@ pub(super) struct Shards {
 #[derive(Debug)]
 struct Shard {
     parent: Option<String>,
-    progress: Progress,
+    progress: ShardProgress,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum ShardProgress {
     Waiting,
     /// Is being read. Holds the start of the last poll that found nothing new.
     Reading(Option<Instant>),
@@ -48,12 +48,12 @@ impl Shards {
         began: Instant,
     ) -> Vec<String> {
         self.known.retain(|id, shard| {
-            matches!(shard.progress, Progress::Reading(_)) || described.contains_key(id)
+            matches!(shard.progress, ShardProgress::Reading(_)) || described.contains_key(id)
         });
         for (id, parent) in described {
             self.known.entry(id).or_insert(Shard {
                 parent,
-                progress: Progress::Waiting,
+                progress: ShardProgress::Waiting,
             });
         }
         self.described_at = Some(began);
@@ -61,29 +61,29 @@ impl Shards {
         let is_open = |id: &String| {
             self.known
                 .get(id)
-                .is_some_and(|shard| shard.progress != Progress::Ended)
+                .is_some_and(|shard| shard.progress != ShardProgress::Ended)
         };
         let waiting = self
             .known
             .iter()
-            .filter(|(_, shard)| shard.progress == Progress::Waiting);
+            .filter(|(_, shard)| shard.progress == ShardProgress::Waiting);
         let ready: Vec<String> = waiting
             .filter(|(_, shard)| !shard.parent.as_ref().is_some_and(is_open))
             .map(|(id, _)| id.clone())
             .collect();
         for id in &ready {
-            self.set(id, Progress::Reading(None));
+            self.set(id, ShardProgress::Reading(None));
         }
         ready
     }
 
     /// Records that a poll of a shard, started at `began`, found nothing new.
     pub(super) fn caught_up(&mut self, id: &str, began: Instant) {
-        self.set(id, Progress::Reading(Some(began)));
+        self.set(id, ShardProgress::Reading(Some(began)));
     }
 
     pub(super) fn ended(&mut self, id: &str) {
-        self.set(id, Progress::Ended);
+        self.set(id, ShardProgress::Ended);
         self.described_at = None;
     }
 
@@ -100,18 +100,18 @@ impl Shards {
         let mut earliest = None;
         for shard in self.known.values() {
             match shard.progress {
-                Progress::Ended => {}
-                Progress::Reading(Some(began)) => {
+                ShardProgress::Ended => {}
+                ShardProgress::Reading(Some(began)) => {
                     earliest = Some(earliest.map_or(began, |at: Instant| at.min(began)))
                 }
-                Progress::Waiting | Progress::Reading(None) => return None,
+                ShardProgress::Waiting | ShardProgress::Reading(None) => return None,
             }
         }
         self.described_at
             .map(|described_at| earliest.unwrap_or(described_at))
     }
 
-    fn set(&mut self, id: &str, progress: Progress) {
+    fn set(&mut self, id: &str, progress: ShardProgress) {
         if let Some(shard) = self.known.get_mut(id) {
             shard.progress = progress;
         }

@@ -38,7 +38,7 @@ use serde::Deserialize;
 use table::{ItemKey, Table};
 
 use crate::import::{to_line, to_product_line};
-pub(crate) use target::Target;
+pub(crate) use target::ExportTarget;
 
 /// Few, because the embedded engine answers one call at a time.
 const PRODUCTS_AT_ONCE: usize = 4;
@@ -69,7 +69,7 @@ impl<'run> Export<'run> {
 
     /// Exports all comments, and says what the export holds. The target stays as it was if that
     /// ends early.
-    pub(crate) async fn comments(&mut self, target: &Target) -> anyhow::Result<()> {
+    pub(crate) async fn comments(&mut self, target: &ExportTarget) -> anyhow::Result<()> {
         let (began, settings) = (now(), JobSettings::default());
         let scanned = self.scan(target.stage()?).await?;
         // An item without its keys is in no index. The repair job remembers those that it has met.
@@ -259,7 +259,7 @@ impl<'run> Export<'run> {
 
     /// Exports the records of products, ordered by product. Each shard is read strongly consistent.
     /// The lines are in memory: a few hundred bytes a product.
-    pub(crate) async fn records(&mut self, target: &Target) -> anyhow::Result<()> {
+    pub(crate) async fn records(&mut self, target: &ExportTarget) -> anyhow::Result<()> {
         let mut lines = BTreeMap::new();
         for shard in 0..RECORD_SHARDS {
             let mut next = Some(None);
@@ -312,7 +312,7 @@ fn merge(
     to: &mut dyn Write,
 ) -> io::Result<u64> {
     #[derive(Deserialize)]
-    struct Line {
+    struct ScannedLine {
         id: CommentId,
         product: ProductId,
         created_at: Timestamp,
@@ -325,7 +325,7 @@ fn merge(
     scanned.rewind()?;
     for line in BufReader::new(scanned).lines() {
         let line = line? + "\n";
-        let Line {
+        let ScannedLine {
             id,
             product,
             created_at,

@@ -11,20 +11,20 @@ use anyhow::Context;
 
 use crate::{blocking::blocking, compression::Compression};
 
-pub(crate) struct Target {
+pub(crate) struct ExportTarget {
     pub(crate) name: String,
     compression: Compression,
-    place: Place,
+    destination: Destination,
 }
 
-enum Place {
+enum Destination {
     /// Replaced as a whole when everything is written.
     File(PathBuf),
     /// A pipe or a device, which cannot be replaced.
     Stream(File),
 }
 
-impl Place {
+impl Destination {
     fn at(path: &Path) -> io::Result<Self> {
         if path == Path::new("-") {
             return Ok(Self::Stream(
@@ -45,7 +45,7 @@ impl Place {
     }
 }
 
-impl Target {
+impl ExportTarget {
     /// The standard output for `-`, or else a file.
     pub(crate) fn at(path: &Path) -> anyhow::Result<Self> {
         let name = if path == Path::new("-") {
@@ -53,24 +53,25 @@ impl Target {
         } else {
             path.display().to_string()
         };
-        let place = Place::at(path).with_context(|| format!("{name} cannot be written"))?;
+        let destination =
+            Destination::at(path).with_context(|| format!("{name} cannot be written"))?;
         Ok(Self {
             name,
             compression: Compression::of_name(path),
-            place,
+            destination,
         })
     }
 
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
-        match (&self.place, &other.place) {
-            (Place::File(one), Place::File(other)) => one == other,
+        match (&self.destination, &other.destination) {
+            (Destination::File(one), Destination::File(other)) => one == other,
             _ => self.name == other.name,
         }
     }
 
     /// A file without a name, which ends with the process: beside the target, if that is a file.
     pub(super) fn stage(&self) -> anyhow::Result<File> {
-        let Place::File(path) = &self.place else {
+        let Destination::File(path) = &self.destination else {
             return Ok(tempfile::tempfile()?);
         };
         let file = tempfile::tempfile_in(folder_of(path));
@@ -83,9 +84,9 @@ impl Target {
         write: impl FnOnce(&mut dyn Write) -> io::Result<T> + Send + 'static,
     ) -> anyhow::Result<T> {
         let written = async {
-            let (to, replacing) = match &self.place {
-                Place::Stream(stream) => (stream.try_clone()?, None),
-                Place::File(path) => {
+            let (to, replacing) = match &self.destination {
+                Destination::Stream(stream) => (stream.try_clone()?, None),
+                Destination::File(path) => {
                     // As of a new file: the process's mask takes away from these.
                     let permissions = Permissions::from_mode(0o666);
                     let file = tempfile::Builder::new()

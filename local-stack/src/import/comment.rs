@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 use table::{CommentPatch, NewComment, Table, WriteError};
 
-use super::{ImportOptions, Outcome, date::rfc_3339, emptied};
+use super::{ImportOptions, RowOutcome, date::rfc_3339, emptied};
 
 /// The message for a JSON array. A file that is one array gets it only once.
 pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
@@ -19,7 +19,7 @@ pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file mu
 /// `Some(None)`.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Line {
+pub(super) struct CommentLine {
     pub(super) id: CommentId,
     pub(super) product: ProductId,
     pub(super) language: Language,
@@ -77,11 +77,11 @@ impl From<NewComment> for CommentRow {
     }
 }
 
-impl TryFrom<Line> for CommentRow {
+impl TryFrom<CommentLine> for CommentRow {
     type Error = InvalidInput;
 
-    fn try_from(line: Line) -> Result<Self, InvalidInput> {
-        let Line {
+    fn try_from(line: CommentLine) -> Result<Self, InvalidInput> {
+        let CommentLine {
             id,
             product,
             language,
@@ -136,7 +136,7 @@ pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
 }
 
 pub(super) fn read_row(line: &[u8]) -> Result<CommentRow, String> {
-    let line: Line = serde_json::from_slice(line).map_err(|error| described(&error))?;
+    let line: CommentLine = serde_json::from_slice(line).map_err(|error| described(&error))?;
     CommentRow::try_from(line).map_err(|error| error.to_string())
 }
 
@@ -157,7 +157,7 @@ pub fn to_line(comment: Comment) -> serde_json::Result<String> {
     let (title, body, author, status) =
         (Some(text.title), text.body, Some(text.author), Some(status));
     let (attributes, author_id) = (Some(site.attributes), Some(site.author_id));
-    let line = Line {
+    let line = CommentLine {
         id,
         product,
         language,
@@ -231,7 +231,7 @@ impl CommentRow {
         &self,
         table: &Table,
         options: &ImportOptions,
-    ) -> Result<Outcome, WriteError> {
+    ) -> Result<RowOutcome, WriteError> {
         let NewComment {
             id,
             product,
@@ -243,25 +243,25 @@ impl CommentRow {
             if !options.dry_run {
                 table.create_comment(self.comment.clone(), None).await?;
             }
-            return Ok(Outcome::Created);
+            return Ok(RowOutcome::Created);
         };
         if present.product != *product {
             let (id, product) = (id.as_str(), present.product.as_str());
-            return Ok(Outcome::Refused(format!(
+            return Ok(RowOutcome::Refused(format!(
                 "id: {id:?} is in use by a comment of product {product:?}"
             )));
         }
         let patch = self.patch();
         let updated = patch.apply(&present)?;
         if present.created_at == *created_at && updated == present {
-            return Ok(Outcome::Unchanged);
+            return Ok(RowOutcome::Unchanged);
         }
         if !options.update {
-            return Ok(Outcome::Differing);
+            return Ok(RowOutcome::Differing);
         }
         if present.created_at != *created_at {
             let (id, present) = (id.as_str(), present.created_at);
-            return Ok(Outcome::Refused(format!(
+            return Ok(RowOutcome::Refused(format!(
                 "created_at: {id:?} is of {present}, which never changes"
             )));
         }
@@ -271,7 +271,7 @@ impl CommentRow {
                 .patch_comment(id, |now| now.revision == present.revision, &patch)
                 .await?;
         }
-        Ok(Outcome::Updated {
+        Ok(RowOutcome::Updated {
             emptied: emptied(filled(&present), filled(&updated)),
         })
     }

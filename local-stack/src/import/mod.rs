@@ -49,8 +49,8 @@ pub use lines::LineReader;
 pub use product::to_product_line;
 pub(crate) use reading::Format;
 pub use reading::ReadingArgs;
-use row::{Content, Row, Rows};
-pub use source::Source;
+use row::{ImportRow, ImportRows, RowContent};
+pub use source::ImportSource;
 
 /// How many comments or records are written concurrently.
 const CONCURRENT: usize = 16;
@@ -79,7 +79,7 @@ pub struct ImportOptions {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
+enum RowOutcome {
     Created,
     Unchanged,
     /// What is there differs, and stays.
@@ -195,14 +195,14 @@ pub enum ImportError {
     Rejects(#[source] io::Error),
 }
 
-/// Imports comments or records. Returns the outcome, also of an import that ended early. Rows
+/// Imports comments or records. Returns the outcome, also of an import that ended early. ImportRows
 /// before an error of the source are imported, too.
 pub async fn import(
     table: &Table,
-    source: Source,
+    source: ImportSource,
     options: &ImportOptions,
 ) -> (ImportReport, Result<(), ImportError>) {
-    let Source {
+    let ImportSource {
         name,
         rows,
         progress,
@@ -234,7 +234,12 @@ pub async fn import(
 }
 
 /// Reads rows on a thread: reading a pipe may block for as long as it likes.
-fn read_ahead(rows: Rows) -> (mpsc::Receiver<Result<Row, ImportError>>, JoinHandle<()>) {
+fn read_ahead(
+    rows: ImportRows,
+) -> (
+    mpsc::Receiver<Result<ImportRow, ImportError>>,
+    JoinHandle<()>,
+) {
     let (sender, receiver) = mpsc::channel(CONCURRENT);
     let reading = std::thread::spawn(move || {
         for row in rows {
@@ -252,23 +257,23 @@ struct Import<'a> {
     name: String,
     progress: Progress,
     /// At most [`CONCURRENT`], each with its key, the number of its line and its text.
-    writes: JoinSet<(String, u64, String, Result<Outcome, StoreError>)>,
+    writes: JoinSet<(String, u64, String, Result<RowOutcome, StoreError>)>,
     keys: HashSet<String>,
     report: ImportReport,
 }
 
 impl Import<'_> {
     /// Writes all rows. What is under way is finished, whatever ends the rows.
-    async fn write_all(&mut self, rows: Rows) -> Result<(), ImportError> {
+    async fn write_all(&mut self, rows: ImportRows) -> Result<(), ImportError> {
         let started = self.start_all(rows).await;
         let finished = self.finish_all().await;
         started.and(finished)
     }
 
-    async fn start_all(&mut self, rows: Rows) -> Result<(), ImportError> {
+    async fn start_all(&mut self, rows: ImportRows) -> Result<(), ImportError> {
         let (mut rows, reading) = read_ahead(rows);
         while let Some(row) = rows.recv().await {
-            let Row {
+            let ImportRow {
                 number,
                 content,
                 text,
@@ -279,7 +284,7 @@ impl Import<'_> {
             }
             match content {
                 Ok(content) => self.start(number, content, text).await?,
-                Err(reason) => self.count(number, Outcome::Refused(reason), &text)?,
+                Err(reason) => self.count(number, RowOutcome::Refused(reason), &text)?,
             }
         }
         reading
@@ -300,7 +305,7 @@ impl Import<'_> {
     async fn start(
         &mut self,
         number: u64,
-        content: Content,
+        content: RowContent,
         text: String,
     ) -> Result<(), ImportError> {
         while self.writes.len() >= CONCURRENT || self.keys.contains(content.key()) {
@@ -326,17 +331,17 @@ impl Import<'_> {
         self.count(number, outcome?, &text)
     }
 
-    fn count(&mut self, number: u64, outcome: Outcome, text: &str) -> Result<(), ImportError> {
+    fn count(&mut self, number: u64, outcome: RowOutcome, text: &str) -> Result<(), ImportError> {
         self.progress.add(1);
         match outcome {
-            Outcome::Created => self.report.created += 1,
-            Outcome::Unchanged => self.report.unchanged += 1,
-            Outcome::Differing => self.report.differing += 1,
-            Outcome::Updated { emptied } => {
+            RowOutcome::Created => self.report.created += 1,
+            RowOutcome::Unchanged => self.report.unchanged += 1,
+            RowOutcome::Differing => self.report.differing += 1,
+            RowOutcome::Updated { emptied } => {
                 self.report.updated += 1;
                 self.report.emptied += emptied;
             }
-            Outcome::Refused(reason) => {
+            RowOutcome::Refused(reason) => {
                 self.reject(number, &reason, text)
                     .map_err(ImportError::Rejects)?;
                 self.report.bad += 1;
@@ -358,10 +363,10 @@ impl Import<'_> {
 }
 
 async fn import_row(
-    content: &Content,
+    content: &RowContent,
     table: &Table,
     options: &ImportOptions,
-) -> Result<Outcome, StoreError> {
+) -> Result<RowOutcome, StoreError> {
     let (key, mut backoff) = (
         content.key(),
         Backoff::until(tokio::time::Instant::now() + TRIED_FOR),
@@ -370,7 +375,9 @@ async fn import_row(
         let last = match content.import(table, options).await {
             Ok(outcome) => return Ok(outcome),
             Err(WriteError::Store(StoreError::Malformed(malformed))) => {
-                return Ok(Outcome::Refused(format!("{key:?} is in use: {malformed}")));
+                return Ok(RowOutcome::Refused(format!(
+                    "{key:?} is in use: {malformed}"
+                )));
             }
             Err(WriteError::Store(error)) if error.is_unavailable() => Err(error),
             Err(WriteError::Store(error)) => return Err(error),
@@ -382,10 +389,10 @@ async fn import_row(
                 | WriteError::RevisionMismatch { .. }
                 | WriteError::PreconditionFailed { .. }
                 | WriteError::Contended,
-            ) => Ok(Outcome::Refused(format!(
+            ) => Ok(RowOutcome::Refused(format!(
                 "{key:?} is being changed; import it again later"
             ))),
-            Err(other) => return Ok(Outcome::Refused(other.to_string())),
+            Err(other) => return Ok(RowOutcome::Refused(other.to_string())),
         };
         if !backoff.wait().await {
             return last;

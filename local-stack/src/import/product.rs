@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use table::{Table, WriteError};
 
 use super::{
-    ImportOptions, Outcome,
+    ImportOptions, RowOutcome,
     comment::{described, named},
     emptied,
 };
@@ -91,16 +91,16 @@ impl ProductRow {
         &self,
         table: &Table,
         options: &ImportOptions,
-    ) -> Result<Outcome, WriteError> {
+    ) -> Result<RowOutcome, WriteError> {
         let present = table.product(&self.product).await?;
         let details = self.details(present.as_ref().map(|present| &present.details))?;
         let outcome = match &present {
-            Some(present) if present.details == details => return Ok(Outcome::Unchanged),
-            Some(_) if !options.update => return Ok(Outcome::Differing),
-            Some(present) => Outcome::Updated {
+            Some(present) if present.details == details => return Ok(RowOutcome::Unchanged),
+            Some(_) if !options.update => return Ok(RowOutcome::Differing),
+            Some(present) => RowOutcome::Updated {
                 emptied: emptied(filled(&present.details), filled(&details)),
             },
-            None => Outcome::Created,
+            None => RowOutcome::Created,
         };
         if !options.dry_run {
             // Only this record is changed, and none that took its place since.

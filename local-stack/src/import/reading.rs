@@ -14,7 +14,7 @@ use model::{
 use serde_json::{Map, Value};
 
 use super::{
-    comment::{CommentRow, Line, printable},
+    comment::{CommentLine, CommentRow, printable},
     date::{date_format, read_date, rfc_3339, time_zone},
 };
 
@@ -148,7 +148,7 @@ impl ReadingArgs {
             .map_err(|error| printable(&error.to_string()))
     }
 
-    fn line(&self, row: &Map<String, Value>) -> Result<Line, InvalidInput> {
+    fn line(&self, row: &Map<String, Value>) -> Result<CommentLine, InvalidInput> {
         let date = |text: &str| match &self.date_format {
             Some(format) => read_date(
                 format,
@@ -157,7 +157,7 @@ impl ReadingArgs {
             ),
             None => rfc_3339(text),
         };
-        Ok(Line {
+        Ok(CommentLine {
             id: self.required(row, "id", CommentId::parse)?,
             product: self.required(row, "product", ProductId::parse)?,
             language: self.required(row, "language", Language::parse)?,
@@ -253,7 +253,7 @@ fn plain(text: &str) -> Result<String, InvalidInput> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use clap::Parser;
     use serde_json::json;
     use table::NewComment;
@@ -261,14 +261,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Command {
+    struct ReadingLine {
         #[command(flatten)]
         args: ReadingArgs,
     }
 
-    fn reading(options: &[&str]) -> ReadingArgs {
+    pub(in crate::import) fn reading(options: &[&str]) -> ReadingArgs {
         let args = std::iter::once("import").chain(options.iter().copied());
-        Command::try_parse_from(args)
+        ReadingLine::try_parse_from(args)
             .unwrap_or_else(|error| panic!("{error}"))
             .args
     }
@@ -409,7 +409,7 @@ mod tests {
             (4, 0)
         );
         assert!(
-            Command::try_parse_from(["import", "--time-zone", "Asia/Tokyo"]).is_err(),
+            ReadingLine::try_parse_from(["import", "--time-zone", "Asia/Tokyo"]).is_err(),
             "of which dates?"
         );
     }

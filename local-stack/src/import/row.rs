@@ -2,16 +2,16 @@
 
 use table::{Table, WriteError};
 
-use super::{ImportError, ImportOptions, Outcome, comment::CommentRow, product::ProductRow};
+use super::{ImportError, ImportOptions, RowOutcome, comment::CommentRow, product::ProductRow};
 
 #[derive(Debug)]
-pub(super) enum Content {
+pub(super) enum RowContent {
     Comment(CommentRow),
     Product(ProductRow),
 }
 
-impl Content {
-    /// What it is stored under. Rows with one key are imported in order.
+impl RowContent {
+    /// What it is stored under. ImportRows with one key are imported in order.
     pub(super) fn key(&self) -> &str {
         match self {
             Self::Comment(row) => row.comment.id.as_str(),
@@ -24,7 +24,7 @@ impl Content {
         &self,
         table: &Table,
         options: &ImportOptions,
-    ) -> Result<Outcome, WriteError> {
+    ) -> Result<RowOutcome, WriteError> {
         match self {
             Self::Comment(row) => row.import(table, options).await,
             Self::Product(row) => row.import(table, options).await,
@@ -33,18 +33,18 @@ impl Content {
 }
 
 #[derive(Debug)]
-pub(super) struct Row {
+pub(super) struct ImportRow {
     /// The number of its first line, from 1.
     pub(super) number: u64,
     /// What the row says, or the reason why it says nothing.
-    pub(super) content: Result<Content, String>,
+    pub(super) content: Result<RowContent, String>,
     pub(super) text: String,
     /// What may be wrong with the row although it can be imported.
     pub(super) doubt: Option<&'static str>,
 }
 
-impl Row {
-    pub(super) fn new(number: u64, content: Result<Content, String>, text: String) -> Self {
+impl ImportRow {
+    pub(super) fn new(number: u64, content: Result<RowContent, String>, text: String) -> Self {
         Self {
             number,
             content,
@@ -54,4 +54,4 @@ impl Row {
     }
 }
 
-pub(super) type Rows = Box<dyn Iterator<Item = Result<Row, ImportError>> + Send>;
+pub(super) type ImportRows = Box<dyn Iterator<Item = Result<ImportRow, ImportError>> + Send>;

@@ -21,14 +21,14 @@ use super::{
     comment::printable,
     lines::{LINE_MAX_BYTES, LineReader, NumberedLine},
     reading::ReadingArgs,
-    row::{Content, Row, Rows},
+    row::{ImportRow, ImportRows, RowContent},
 };
 
 const SPANS_ROWS: &str = "a cell holds what looks like the end of one row and the beginning of another: is a quote missing?";
 
 /// Where in a cell the next byte stands.
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum CellPosition {
     #[default]
     Start,
     Plain,
@@ -40,7 +40,7 @@ enum Place {
 /// How far the quotes of a row have been followed.
 #[derive(Default)]
 struct Quotes {
-    place: Place,
+    position: CellPosition,
     /// Whether the quoted cell holds them.
     has_tab: bool,
     has_line_end: bool,
@@ -52,21 +52,25 @@ impl Quotes {
     fn follow(&mut self, bytes: &[u8], delimiter: u8) -> bool {
         bytes.iter().all(|byte| {
             let ends_cell = *byte == delimiter || matches!(byte, b'\n' | b'\r');
-            self.place = match (self.place, byte) {
-                (Place::Start, b'"') => {
+            self.position = match (self.position, byte) {
+                (CellPosition::Start, b'"') => {
                     *self = Self::default();
-                    Place::Quoted
+                    CellPosition::Quoted
                 }
-                (Place::Closed, b'"') => Place::Quoted,
-                (Place::Quoted, b'"') => Place::Closed,
-                (Place::Quoted, byte) => {
+                (CellPosition::Closed, b'"') => CellPosition::Quoted,
+                (CellPosition::Quoted, b'"') => CellPosition::Closed,
+                (CellPosition::Quoted, byte) => {
                     self.has_tab |= *byte == b'\t';
                     self.has_line_end |= *byte == b'\n';
-                    Place::Quoted
+                    CellPosition::Quoted
                 }
-                (Place::Start | Place::Plain | Place::Closed, _) if ends_cell => Place::Start,
-                (Place::Start | Place::Plain, _) => Place::Plain,
-                (Place::Closed, _) => return false,
+                (CellPosition::Start | CellPosition::Plain | CellPosition::Closed, _)
+                    if ends_cell =>
+                {
+                    CellPosition::Start
+                }
+                (CellPosition::Start | CellPosition::Plain, _) => CellPosition::Plain,
+                (CellPosition::Closed, _) => return false,
             };
             delimiter != b'\t' || !self.has_tab || !self.has_line_end
         })
@@ -74,8 +78,8 @@ impl Quotes {
 }
 
 /// The rows of a file, as comments, up to the first error.
-pub(super) fn rows(lines: LineReader, delimiter: u8, reading: ReadingArgs) -> Rows {
-    let mut table = Table {
+pub(super) fn rows(lines: LineReader, delimiter: u8, reading: ReadingArgs) -> ImportRows {
+    let mut table = SeparatedRows {
         lines,
         ahead: VecDeque::new(),
         delimiter,
@@ -91,7 +95,7 @@ pub(super) fn rows(lines: LineReader, delimiter: u8, reading: ReadingArgs) -> Ro
     )
 }
 
-struct Table {
+struct SeparatedRows {
     lines: LineReader,
     /// Lines that were read, but belong to later rows.
     ahead: VecDeque<NumberedLine>,
@@ -100,9 +104,9 @@ struct Table {
     reading: ReadingArgs,
 }
 
-impl Table {
+impl SeparatedRows {
     /// The rows of the next line, and of the lines on which its last cell continues.
-    fn next(&mut self) -> Result<Option<Vec<Row>>, ImportError> {
+    fn next(&mut self) -> Result<Option<Vec<ImportRow>>, ImportError> {
         let Some((number, line)) = self.next_line()? else {
             // A file without a first row has no columns.
             return if self.columns.is_some() {
@@ -130,7 +134,7 @@ impl Table {
             }
             Err(reason) => {
                 let text = String::from_utf8_lossy(&bytes).into_owned();
-                rows.push(Row::new(number, Err(reason), text));
+                rows.push(ImportRow::new(number, Err(reason), text));
             }
         }
         Ok(Some(rows))
@@ -153,7 +157,7 @@ impl Table {
     ) -> Result<(Vec<u8>, Result<bool, String>), ImportError> {
         let (mut quotes, first, mut others) = (Quotes::default(), bytes.len(), Vec::new());
         let mut is_right = quotes.follow(&bytes, self.delimiter);
-        while is_right && quotes.place == Place::Quoted && bytes.len() <= LINE_MAX_BYTES {
+        while is_right && quotes.position == CellPosition::Quoted && bytes.len() <= LINE_MAX_BYTES {
             let Some(line) = self.next_line()? else { break };
             let Ok(text) = &line.1 else {
                 self.ahead.push_front(line);
@@ -163,7 +167,10 @@ impl Table {
             bytes.extend(text);
             others.push(line);
         }
-        let (is_tabs, is_open) = (self.delimiter == b'\t', quotes.place == Place::Quoted);
+        let (is_tabs, is_open) = (
+            self.delimiter == b'\t',
+            quotes.position == CellPosition::Quoted,
+        );
         if is_right && !is_open {
             return Ok((bytes, Ok(true)));
         }
@@ -203,7 +210,7 @@ impl Table {
             .map_err(|_| "is not UTF-8".to_owned())
     }
 
-    fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> Row {
+    fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> ImportRow {
         let cells: Vec<&str> = record.iter().collect();
         if cells.len() != columns.len() {
             let reason = format!(
@@ -211,14 +218,14 @@ impl Table {
                 cells.len(),
                 columns.len()
             );
-            return Row::new(number, Err(reason), Value::from(cells).to_string());
+            return ImportRow::new(number, Err(reason), Value::from(cells).to_string());
         }
         let row = named_cells(columns, &cells);
-        let content = self.reading.comment(&row).map(Content::Comment);
+        let content = self.reading.comment(&row).map(RowContent::Comment);
         let doubt = self.spans_rows(&cells, columns).then_some(SPANS_ROWS);
-        Row {
+        ImportRow {
             doubt,
-            ..Row::new(number, content, Value::from(row).to_string())
+            ..ImportRow::new(number, content, Value::from(row).to_string())
         }
     }
 
@@ -301,7 +308,7 @@ mod tests {
 
     const HEADER: &str = "id,product,language,rating,created_at,body\n";
 
-    fn read_with(delimiter: u8, content: &[u8]) -> Vec<Result<Row, ImportError>> {
+    fn read_with(delimiter: u8, content: &[u8]) -> Vec<Result<ImportRow, ImportError>> {
         let mut rows = rows(reader_of(content), delimiter, ReadingArgs::default());
         let mut read = Vec::new();
         // An error is the end.
@@ -314,7 +321,7 @@ mod tests {
         read
     }
 
-    fn read(content: &[u8]) -> Vec<Result<Row, ImportError>> {
+    fn read(content: &[u8]) -> Vec<Result<ImportRow, ImportError>> {
         read_with(b',', content)
     }
 
@@ -323,10 +330,10 @@ mod tests {
     }
 
     /// The line and the body of each row, or the reason why it is bad.
-    fn bodies(rows: Vec<Result<Row, ImportError>>) -> Vec<(u64, Result<String, String>)> {
+    fn bodies(rows: Vec<Result<ImportRow, ImportError>>) -> Vec<(u64, Result<String, String>)> {
         let body = |content| match content {
-            Content::Comment(row) => row.comment.text.body,
-            Content::Product(row) => panic!("{row:?} is no comment"),
+            RowContent::Comment(row) => row.comment.text.body,
+            RowContent::Product(row) => panic!("{row:?} is no comment"),
         };
         rows.into_iter()
             .map(Result::unwrap)
@@ -436,7 +443,7 @@ mod tests {
                 false,
             ),
         ] {
-            let rows: Vec<Row> = read(content.as_bytes())
+            let rows: Vec<ImportRow> = read(content.as_bytes())
                 .into_iter()
                 .map(Result::unwrap)
                 .collect();

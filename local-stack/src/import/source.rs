@@ -13,31 +13,31 @@ use super::{
     lines::{LineReader, NumberedLine},
     product::read_product,
     reading::{Format, ReadingArgs},
-    row::{Content, Row, Rows},
+    row::{ImportRow, ImportRows, RowContent},
     separated,
 };
 
 /// Comments, or records of products, to import. An error ends the import.
-pub struct Source {
+pub struct ImportSource {
     /// What messages call it: a file's path.
     pub(crate) name: String,
-    pub(super) rows: Rows,
+    pub(super) rows: ImportRows,
     pub(crate) progress: Progress,
 }
 
-impl Source {
+impl ImportSource {
     pub fn open(path: &Path, reading: &ReadingArgs) -> io::Result<Self> {
         let reading = reading.clone();
         Self::of_file(path, |lines| {
             match reading.format.unwrap_or_else(|| Format::of_name(path)) {
                 // A misspelt field is not lost: lines of an export have no other fields.
                 Format::JsonLines if reading == ReadingArgs::default() => {
-                    json_rows(lines, |line| read_row(line).map(Content::Comment))
+                    json_rows(lines, |line| read_row(line).map(RowContent::Comment))
                 }
                 Format::JsonLines => json_rows(lines, move |line| {
                     let row: Map<String, Value> =
                         serde_json::from_slice(line).map_err(|error| described(&error))?;
-                    reading.comment(&row).map(Content::Comment)
+                    reading.comment(&row).map(RowContent::Comment)
                 }),
                 Format::Csv => separated::rows(lines, b',', reading),
                 Format::Semicolons => separated::rows(lines, b';', reading),
@@ -49,11 +49,11 @@ impl Source {
     /// A file of products' records, as an export writes it.
     pub fn of_products(path: &Path) -> io::Result<Self> {
         Self::of_file(path, |lines| {
-            json_rows(lines, |line| read_product(line).map(Content::Product))
+            json_rows(lines, |line| read_product(line).map(RowContent::Product))
         })
     }
 
-    fn of_file(path: &Path, rows: impl FnOnce(LineReader) -> Rows) -> io::Result<Self> {
+    fn of_file(path: &Path, rows: impl FnOnce(LineReader) -> ImportRows) -> io::Result<Self> {
         let lines = LineReader::open(path)?;
         let progress = lines.progress.clone();
         Ok(Self {
@@ -71,9 +71,9 @@ impl Source {
         let shown = progress.clone();
         let rows = (1..).zip(comments).map(move |(number, comment)| {
             shown.advance(1);
-            Ok(Row::new(
+            Ok(ImportRow::new(
                 number,
-                Ok(Content::Comment(comment.into())),
+                Ok(RowContent::Comment(comment.into())),
                 String::new(),
             ))
         });
@@ -89,13 +89,13 @@ impl Source {
 /// error.
 fn json_rows(
     lines: LineReader,
-    parse: impl Fn(&[u8]) -> Result<Content, String> + Send + 'static,
-) -> Rows {
+    parse: impl Fn(&[u8]) -> Result<RowContent, String> + Send + 'static,
+) -> ImportRows {
     let mut is_first = true;
     let mut row = move |(number, line): NumberedLine| {
         let line = match line {
             Ok(line) => line,
-            Err(reason) => return Ok(Some(Row::new(number, Err(reason), String::new()))),
+            Err(reason) => return Ok(Some(ImportRow::new(number, Err(reason), String::new()))),
         };
         let line = line.trim_ascii();
         if line.is_empty() {
@@ -110,7 +110,7 @@ fn json_rows(
         } else {
             parse(line)
         };
-        Ok(Some(Row::new(
+        Ok(Some(ImportRow::new(
             number,
             content,
             String::from_utf8_lossy(line).into_owned(),
@@ -121,16 +121,8 @@ fn json_rows(
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     use super::*;
-    use crate::import::lines::tests::reader_of;
-
-    #[derive(Parser)]
-    struct Command {
-        #[command(flatten)]
-        reading: ReadingArgs,
-    }
+    use crate::import::{lines::tests::reader_of, reading::tests::reading};
 
     #[test]
     fn rows_have_the_numbers_of_their_lines_without_blank_ones_and_a_byte_order_mark() {
@@ -157,7 +149,7 @@ mod tests {
     fn a_line_that_is_an_array_is_a_bad_row_and_as_the_first_one_ends_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("comments.jsonl");
-        let foreign = Command::parse_from(["import", "--format", "json-lines"]).reading;
+        let foreign = reading(&["--format", "json-lines"]);
         for (reading, content, expected) in [
             (
                 ReadingArgs::default(),
@@ -178,7 +170,7 @@ mod tests {
             (ReadingArgs::default(), "[]", [None; 2]),
         ] {
             std::fs::write(&path, content).unwrap();
-            let mut rows = Source::open(&path, &reading).unwrap().rows;
+            let mut rows = ImportSource::open(&path, &reading).unwrap().rows;
             for expected in expected {
                 match (rows.next().unwrap(), expected) {
                     (Ok(row), Some(expected)) => {

@@ -6,7 +6,7 @@ mod while_written;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use local_stack::import::{ImportOptions, ReadingArgs, Source, import, to_line};
+use local_stack::import::{ImportOptions, ImportSource, ReadingArgs, import, to_line};
 use model::{
     AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, SiteData, Status,
     item::attribute,
@@ -130,7 +130,7 @@ fn field(lines: &str, name: &str) -> Vec<String> {
         .collect()
 }
 
-async fn import_into(table: &Table, source: Source) {
+async fn import_into(table: &Table, source: ImportSource) {
     let (report, ended) = import(table, source, &ImportOptions::default()).await;
     assert_eq!(
         (report.bad, report.differing),
@@ -215,10 +215,10 @@ async fn varied(exporter: &Exporter) {
     let half = comments.split_off(comments.len() / 2);
     import_into(
         &exporter.stores.table,
-        Source::of_comments(comments.clone()),
+        ImportSource::of_comments(comments.clone()),
     )
     .await;
-    import_into(&zstd, Source::of_comments(half)).await;
+    import_into(&zstd, ImportSource::of_comments(half)).await;
     for (number, comment) in comments
         .iter()
         .enumerate()
@@ -290,7 +290,7 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         let table = second.table_writing(format).await;
         import_into(
             &table,
-            Source::open(&packed, &ReadingArgs::default()).unwrap(),
+            ImportSource::open(&packed, &ReadingArgs::default()).unwrap(),
         )
         .await;
         assert!(

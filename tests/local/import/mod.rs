@@ -7,7 +7,9 @@ use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
 use itertools::Itertools;
-use local_stack::import::{ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
+use local_stack::import::{
+    ImportOptions, ImportReport, ImportSource, ReadingArgs, import, to_line,
+};
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};
@@ -50,7 +52,7 @@ async fn imported(
 ) -> ImportReport {
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(content.as_ref()).unwrap();
-    let source = Source::open(file.path(), &ReadingArgs::default()).unwrap();
+    let source = ImportSource::open(file.path(), &ReadingArgs::default()).unwrap();
     let (report, ended) = import(&stores.table, source, options).await;
     ended.map(|()| report).unwrap()
 }
@@ -353,7 +355,7 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     ))
     .await;
     // The import has read the comment; the gate holds what it does then.
-    let source = Source::of_comments(vec![comment.clone()]);
+    let source = ImportSource::of_comments(vec![comment.clone()]);
     let options = updating();
     let update = import(&table, source, &options);
     let elsewhere = NewComment {

@@ -55,7 +55,7 @@ pub(crate) fn remembered_redis(folder: &Path) -> Option<String> {
 }
 
 #[derive(Debug)]
-pub(crate) enum PlacedIndex {
+pub(crate) enum IndexHost {
     Embedded(Embedded),
     Redis(RedisIndexConfig),
 }
@@ -71,7 +71,7 @@ pub(crate) struct Embedded {
     writes: Arc<Mutex<()>>,
 }
 
-impl PlacedIndex {
+impl IndexHost {
     /// Opens the page index of the table with this id, in Redis or in this process. What a snapshot
     /// in the data folder holds is there at once.
     pub(crate) async fn open(redis_url: Option<&str>, folder: &Path, table_id: &str) -> Self {

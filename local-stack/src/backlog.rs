@@ -5,7 +5,9 @@ use std::{
     time::Duration,
 };
 
+use derive_more::Display;
 use indicatif::HumanCount;
+use serde::{Deserialize, Serialize};
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -15,15 +17,20 @@ use crate::{engine::Engine, event_source_mapping::MappingState, settings::TABLE}
 
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
+/// What the mappings still have to process, for people.
+#[derive(Debug, Serialize, Deserialize, Display)]
+pub(crate) struct Backlog(String);
+
+/// The progress of the two mappings of a stack.
 #[derive(Debug, Clone)]
-pub struct Settling {
+pub struct MappingProgress {
     /// The progress of `stream-writer`, then of `page-indexer`.
     mappings: [watch::Receiver<MappingState>; 2],
-    /// A stop of the stack takes the engine. Other engines do not say how many records are left.
+    /// A stop of the stack takes the engine. Other engines do not say how many records remain.
     engine: Weak<Engine>,
 }
 
-impl Settling {
+impl MappingProgress {
     pub fn of(mappings: [watch::Receiver<MappingState>; 2], engine: Option<&Arc<Engine>>) -> Self {
         Self {
             mappings,
@@ -45,7 +52,7 @@ impl Settling {
     }
 
     /// Waits until both mappings have processed every record written before this call.
-    pub(crate) async fn wait(&mut self) {
+    pub(crate) async fn wait_until_caught_up(&mut self) {
         let asked = Instant::now();
         if let Some(engine) = self.engine.upgrade() {
             engine.wake_readers();
@@ -59,26 +66,29 @@ impl Settling {
         }
     }
 
-    /// Waits for a moment. `None` if everything written before is processed, or else how much is
-    /// left, for people.
-    pub(crate) async fn left(&mut self) -> Option<String> {
-        if timeout(SAY_EVERY, self.wait()).await.is_ok() {
+    /// Waits for a moment. `None` if everything written before is processed.
+    pub(crate) async fn backlog(&mut self) -> Option<Backlog> {
+        if timeout(SAY_EVERY, self.wait_until_caught_up())
+            .await
+            .is_ok()
+        {
             return None;
         }
         let [fan_out, indexing] = self.states();
-        let left = match self.engine.upgrade() {
+        let remaining = match self.engine.upgrade() {
             Some(engine) => {
-                let left = engine
+                let records = engine
                     .pending_stream_records(TABLE, fan_out.processed.as_deref())
                     .await
                     .unwrap_or_default();
-                format!("{} stream records left; ", HumanCount(left))
+                format!("{} stream records left; ", HumanCount(records))
             }
             None => String::new(),
         };
-        let (written, indexed) = (HumanCount(fan_out.records), HumanCount(indexing.records));
-        Some(format!(
-            "{left}changes fanned out {written}, indexed {indexed}"
-        ))
+        let written = HumanCount(fan_out.records);
+        let indexed = HumanCount(indexing.records);
+        Some(Backlog(format!(
+            "{remaining}changes fanned out {written}, indexed {indexed}"
+        )))
     }
 }
