@@ -50,7 +50,7 @@ impl Quotes {
     /// Follows the quotes over further bytes of the row. `false` if text stands behind a closing
     /// quote, or if in a table with tabs a cell holds both a tab and a line end.
     fn follow(&mut self, bytes: &[u8], delimiter: u8) -> bool {
-        bytes.iter().all(|byte| {
+        for byte in bytes {
             let ends_cell = *byte == delimiter || matches!(byte, b'\n' | b'\r');
             self.position = match (self.position, byte) {
                 (CellPosition::Start, b'"') => {
@@ -72,9 +72,22 @@ impl Quotes {
                 (CellPosition::Start | CellPosition::Plain, _) => CellPosition::Plain,
                 (CellPosition::Closed, _) => return false,
             };
-            delimiter != b'\t' || !self.has_tab || !self.has_line_end
-        })
+            if delimiter == b'\t' && self.has_tab && self.has_line_end {
+                return false;
+            }
+        }
+        true
     }
+}
+
+/// What the quotes of a row mean.
+enum Quoting {
+    /// They enclose cells, which may hold delimiters and line ends.
+    Counts,
+    /// They are text, like every other character.
+    IsText,
+    /// The row cannot be read, for this reason.
+    Wrong(String),
 }
 
 /// The rows of a file, as comments, up to the first error.
@@ -109,18 +122,26 @@ impl SeparatedRows {
     fn next(&mut self) -> Result<Option<Vec<ImportRow>>, ImportError> {
         let Some((number, line)) = self.next_line()? else {
             // A file without a first row has no columns.
-            return if self.columns.is_some() {
-                Ok(None)
-            } else {
-                self.named(&StringRecord::new()).map(|_| None)
-            };
+            if self.columns.is_none() {
+                self.named(&StringRecord::new())?;
+            }
+            return Ok(None);
         };
-        let (bytes, quoting) = match line {
-            Ok(line) => self.whole_row(number, line)?,
-            Err(reason) => (Vec::new(), Err(reason)),
+        let mut bytes = Vec::new();
+        let quoting = match line {
+            Ok(line) => {
+                bytes = line;
+                self.complete_row(number, &mut bytes)?
+            }
+            Err(reason) => Quoting::Wrong(reason),
+        };
+        let records = match quoting {
+            Quoting::Counts => self.records(&bytes, true),
+            Quoting::IsText => self.records(&bytes, false),
+            Quoting::Wrong(reason) => Err(reason),
         };
         let mut rows = Vec::new();
-        match quoting.and_then(|quoting| self.records(&bytes, quoting)) {
+        match records {
             Ok(records) => {
                 for record in records {
                     match &self.columns {
@@ -148,15 +169,13 @@ impl SeparatedRows {
             .transpose()
     }
 
-    /// A line with those on which a quoted cell continues, and whether its quotes count, or why it
-    /// cannot be read.
-    fn whole_row(
-        &mut self,
-        number: u64,
-        mut bytes: Vec<u8>,
-    ) -> Result<(Vec<u8>, Result<bool, String>), ImportError> {
-        let (mut quotes, first, mut others) = (Quotes::default(), bytes.len(), Vec::new());
-        let mut is_right = quotes.follow(&bytes, self.delimiter);
+    /// Adds to the first line of a row those on which a quoted cell continues, and says what its
+    /// quotes mean. Where they do not count, the row is its first line alone.
+    fn complete_row(&mut self, number: u64, bytes: &mut Vec<u8>) -> Result<Quoting, ImportError> {
+        let first_line_bytes = bytes.len();
+        let mut further_lines = Vec::new();
+        let mut quotes = Quotes::default();
+        let mut is_right = quotes.follow(bytes, self.delimiter);
         while is_right && quotes.position == CellPosition::Quoted && bytes.len() <= LINE_MAX_BYTES {
             let Some(line) = self.next_line()? else { break };
             let Ok(text) = &line.1 else {
@@ -165,32 +184,24 @@ impl SeparatedRows {
             };
             is_right = quotes.follow(text, self.delimiter);
             bytes.extend(text);
-            others.push(line);
+            further_lines.push(line);
         }
-        let (is_tabs, is_open) = (
-            self.delimiter == b'\t',
-            quotes.position == CellPosition::Quoted,
-        );
-        if is_right && !is_open {
-            return Ok((bytes, Ok(true)));
+        let has_tabs = self.delimiter == b'\t';
+        if is_right && quotes.position != CellPosition::Quoted {
+            return Ok(Quoting::Counts);
         }
-        if is_right && !is_tabs {
+        if is_right && !has_tabs {
             return Err(ImportError::OpenQuote(number));
         }
-        bytes.truncate(first);
-        others
-            .into_iter()
-            .rev()
-            .for_each(|line| self.ahead.push_front(line));
-        let behind = "has text behind a closing quote; in quotes, two quotes stand for one";
-        Ok((
-            bytes,
-            if is_tabs {
-                Ok(false)
-            } else {
-                Err(behind.to_owned())
-            },
-        ))
+        bytes.truncate(first_line_bytes);
+        for line in further_lines.into_iter().rev() {
+            self.ahead.push_front(line);
+        }
+        if has_tabs {
+            return Ok(Quoting::IsText);
+        }
+        let reason = "has text behind a closing quote; in quotes, two quotes stand for one";
+        Ok(Quoting::Wrong(reason.to_owned()))
     }
 
     fn records(&self, bytes: &[u8], quoting: bool) -> Result<Vec<StringRecord>, String> {
@@ -232,65 +243,68 @@ impl SeparatedRows {
     /// Whether a quoted cell begins in one good row and ends in another one, if its quotes are
     /// taken for text.
     fn spans_rows(&self, cells: &[&str], columns: &[String]) -> bool {
-        let is_good = |cells: Vec<&str>| {
-            cells.len() == columns.len()
-                && self.reading.comment(&named_cells(columns, &cells)).is_ok()
-        };
-        cells.iter().enumerate().any(|(at, cell)| {
-            let Some((first, rest)) = cell.split_once('\n') else {
-                return false;
+        let delimiter = char::from(self.delimiter);
+        for (at, cell) in cells.iter().enumerate() {
+            let Some((first_line, rest)) = cell.split_once('\n') else {
+                continue;
             };
-            let last = rest.rsplit('\n').next().unwrap_or_default();
-            let (first, last) = (format!("\"{}", first.trim_end()), format!("{last}\""));
-            let delimiter = char::from(self.delimiter);
-            let begun = cells
-                .iter()
-                .take(at)
-                .copied()
-                .chain(first.split(delimiter))
-                .collect();
-            let ended = last
-                .split(delimiter)
-                .chain(cells.iter().skip(at + 1).copied())
-                .collect();
-            is_good(begun) && is_good(ended)
-        })
+            let last_line = rest.rsplit('\n').next().unwrap_or_default();
+            let opened = format!("\"{}", first_line.trim_end());
+            let closed = format!("{last_line}\"");
+            let mut first_row: Vec<&str> = cells.iter().take(at).copied().collect();
+            first_row.extend(opened.split(delimiter));
+            let mut last_row: Vec<&str> = closed.split(delimiter).collect();
+            last_row.extend(cells.iter().skip(at + 1));
+            if self.is_good(&first_row, columns) && self.is_good(&last_row, columns) {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether these cells are a row that can be imported.
+    fn is_good(&self, cells: &[&str], columns: &[String]) -> bool {
+        cells.len() == columns.len() && self.reading.comment(&named_cells(columns, cells)).is_ok()
     }
 
     /// The names of the columns. Every required field must have one.
     fn named(&self, names: &StringRecord) -> Result<Vec<String>, ImportError> {
-        let refused = |problem: String| Err(ImportError::Columns(printable(&problem)));
         let names: Vec<&str> = names.iter().map(str::trim).collect();
         let mut columns: Vec<String> = Vec::with_capacity(names.len());
         for name in &names {
             let name = self.reading.column_of_header(name, &names);
             if columns.iter().any(|column| column == name) {
-                return refused(format!("it has two columns {name:?}"));
+                return Err(refused(&format!("it has two columns {name:?}")));
             }
             columns.push(name.to_owned());
         }
         let missing = self.reading.missing(&columns);
         let Some(field) = missing.first() else {
-            let left_out: Vec<&str> = columns
+            let omitted: Vec<&str> = columns
                 .iter()
                 .map(String::as_str)
                 .filter(|name| !self.reading.takes(name))
                 .collect();
-            if !left_out.is_empty() {
+            if !omitted.is_empty() {
                 eprintln!(
                     "pagemark: left out, because no field takes them: {}",
-                    printable(&left_out.join(", "))
+                    printable(&omitted.join(", "))
                 );
             }
             return Ok(columns);
         };
-        refused(format!(
+        Err(refused(&format!(
             "no column is named {}; --map {field}=COLUMN names another, --set {field}=TEXT gives one value to all; \
              its columns: {}",
             missing.join(", "),
             columns.join(", ")
-        ))
+        )))
     }
+}
+
+/// The error of a first row whose columns cannot be used.
+fn refused(problem: &str) -> ImportError {
+    ImportError::Columns(printable(problem))
 }
 
 fn named_cells(columns: &[String], cells: &[&str]) -> Map<String, Value> {
@@ -331,14 +345,41 @@ mod tests {
 
     /// The line and the body of each row, or the reason why it is bad.
     fn bodies(rows: Vec<Result<ImportRow, ImportError>>) -> Vec<(u64, Result<String, String>)> {
-        let body = |content| match content {
-            RowContent::Comment(row) => row.comment.text.body,
-            RowContent::Product(row) => panic!("{row:?} is no comment"),
-        };
         rows.into_iter()
             .map(Result::unwrap)
-            .map(|row| (row.number, row.content.map(body)))
+            .map(|row| (row.number, row.content.map(body_of)))
             .collect()
+    }
+
+    fn body_of(content: RowContent) -> String {
+        match content {
+            RowContent::Comment(row) => row.comment.text.body,
+            RowContent::Product(row) => panic!("{row:?} is no comment"),
+        }
+    }
+
+    fn reason_of(row: &ImportRow) -> &str {
+        row.content.as_ref().unwrap_err()
+    }
+
+    fn has_text_behind_a_quote(row: &(u64, Result<String, String>)) -> bool {
+        let (_, body) = row;
+        body.as_ref()
+            .is_err_and(|reason| reason.contains("text behind a closing quote"))
+    }
+
+    /// A row whose second cell is the body.
+    fn row_with_middle_body(id: &str, body: &str) -> String {
+        format!("{id},{body},p,en,4,2024-02-29T12:00:00Z\n")
+    }
+
+    /// A table with tabs, whose rows have these bodies.
+    fn table_with_tabs(bodies: &[&str]) -> Vec<u8> {
+        let mut rows = HEADER.to_owned();
+        for (id, body) in (1..).zip(bodies) {
+            rows.push_str(&row(&format!("{id}"), body));
+        }
+        rows.replace(',', "\t").into_bytes()
     }
 
     #[test]
@@ -376,11 +417,14 @@ mod tests {
         ]
         .concat();
         let rows: Vec<_> = read(&content).into_iter().map(Result::unwrap).collect();
-        let reason = |at: usize| rows[at].content.as_ref().unwrap_err().as_str();
-        assert_eq!(reason(0), "has 2 cells, but the first row names 6 columns");
-        assert!(reason(1).contains("body"), "{}", reason(1));
+        assert_eq!(
+            reason_of(&rows[0]),
+            "has 2 cells, but the first row names 6 columns"
+        );
+        let reason = reason_of(&rows[1]);
+        assert!(reason.contains("body"), "{reason}");
         assert!(rows[2].content.is_ok());
-        assert_eq!(reason(3), "is not UTF-8");
+        assert_eq!(reason_of(&rows[3]), "is not UTF-8");
         assert_eq!(
             rows.iter().map(|row| row.number).collect::<Vec<_>>(),
             [2, 3, 4, 5]
@@ -400,13 +444,10 @@ mod tests {
             row("4", "last"),
         ];
         let read = bodies(read(format!("{HEADER}{}", rows.concat()).as_bytes()));
-        let is_bad = |at: usize| {
-            read[at]
-                .1
-                .as_ref()
-                .is_err_and(|reason| reason.contains("text behind a closing quote"))
-        };
-        assert!(is_bad(0) && is_bad(2), "{read:?}");
+        assert!(
+            has_text_behind_a_quote(&read[0]) && has_text_behind_a_quote(&read[2]),
+            "{read:?}"
+        );
         assert_eq!(
             read.iter().map(|(number, _)| *number).collect::<Vec<_>>(),
             [2, 3, 4, 5]
@@ -420,7 +461,6 @@ mod tests {
     #[test]
     fn a_cell_that_looks_like_whole_rows_is_in_doubt() {
         let header = "id,body,product,language,rating,created_at\n";
-        let middle = |id: &str, body: &str| format!("{id},{body},p,en,4,2024-02-29T12:00:00Z\n");
         for (content, is_doubtful) in [
             (
                 HEADER.to_owned() + &row("1", "\"Great") + &row("2", "fine\""),
@@ -431,7 +471,9 @@ mod tests {
                 true,
             ),
             (
-                header.to_owned() + &middle("1", "\"Great") + &middle("2", "done\""),
+                header.to_owned()
+                    + &row_with_middle_body("1", "\"Great")
+                    + &row_with_middle_body("2", "done\""),
                 true,
             ),
             (
@@ -439,7 +481,7 @@ mod tests {
                 false,
             ),
             (
-                header.to_owned() + &middle("1", "\"Great, fine,\nand, well, done\""),
+                header.to_owned() + &row_with_middle_body("1", "\"Great, fine,\nand, well, done\""),
                 false,
             ),
         ] {
@@ -470,13 +512,6 @@ mod tests {
 
     #[test]
     fn quotes_in_a_table_with_tabs_count_only_where_they_are_whole() {
-        let table = |bodies: &[&str]| {
-            let rows: String = (1..)
-                .zip(bodies)
-                .map(|(id, body)| row(&format!("{id}"), body))
-                .collect();
-            (HEADER.to_owned() + &rows).replace(',', "\t").into_bytes()
-        };
         for (texts, expected) in [
             // Whole: they may hold line ends, or tabs.
             (
@@ -514,9 +549,9 @@ mod tests {
                 .iter()
                 .map(|(number, body)| (*number, Ok((*body).to_owned())))
                 .collect();
-            assert_eq!(bodies(read_with(b'\t', &table(texts))), expected);
+            assert_eq!(bodies(read_with(b'\t', &table_with_tabs(texts))), expected);
         }
-        let endless = [table(&["\"Great"]), b"x\n".repeat(LINE_MAX_BYTES)].concat();
+        let endless = [table_with_tabs(&["\"Great"]), b"x\n".repeat(LINE_MAX_BYTES)].concat();
         let read = rows(reader_of(&endless), b'\t', ReadingArgs::default())
             .take(2)
             .collect();
