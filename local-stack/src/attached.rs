@@ -35,9 +35,6 @@ impl Attached {
         connected: impl FnOnce(TableConfig) -> TableConfig,
     ) -> anyhow::Result<Self> {
         let shown = folder.display();
-        let connect = async |dynamodb_url| {
-            Table::connect(&connected(TableConfig::new(TABLE, Some(dynamodb_url)))).await
-        };
         let holder = match DataDir::existing(folder, command)? {
             Occupancy::Used(holder) => holder,
             Occupancy::Free(data_dir) => {
@@ -51,7 +48,7 @@ impl Attached {
                 eprintln!("no stack runs on {shown}, so one runs for this command");
                 stack.wait_until_index_looked_at().await;
                 return Ok(Self {
-                    table: connect(stack.dynamodb_url().to_owned()).await,
+                    table: connect(stack.dynamodb_url(), connected).await,
                     own: Some(stack),
                 });
             }
@@ -76,7 +73,7 @@ impl Attached {
         };
         // While a stack takes the lock, the lock file may still name a killed one. Another stack
         // may listen at that one's address by now.
-        let table = connect(dynamodb_url.clone()).await;
+        let table = connect(&dynamodb_url, connected).await;
         let found = table.describe().await;
         if found
             .with_context(|| format!("the stack of {shown} does not answer at {dynamodb_url}"))?
@@ -92,13 +89,13 @@ impl Attached {
 
     /// The control socket of the stack that runs on the table.
     pub(crate) async fn socket(&self) -> anyhow::Result<PathBuf> {
-        let none = || {
+        let running = Running::on(&self.table).await?.with_context(|| {
             format!(
                 "no stack runs on the table {:?}: is `pagemark up` running there?",
                 self.table.name()
             )
-        };
-        Ok(Running::on(&self.table).await?.with_context(none)?.socket)
+        })?;
+        Ok(running.socket)
     }
 
     /// Stops the stack in order, if it runs for this command.
@@ -107,6 +104,12 @@ impl Attached {
             stack.stop().await;
         }
     }
+}
+
+/// Connects to the table of a stack, by the configuration that `connected` makes of the usual one.
+async fn connect(dynamodb_url: &str, connected: impl FnOnce(TableConfig) -> TableConfig) -> Table {
+    let usual = TableConfig::new(TABLE, Some(dynamodb_url.to_owned()));
+    Table::connect(&connected(usual)).await
 }
 
 /// A stack, by its folder or its engine, or any table.

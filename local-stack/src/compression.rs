@@ -90,13 +90,15 @@ mod tests {
 
     use super::*;
 
+    fn gzip_member(text: &str) -> Vec<u8> {
+        let packed = Compression::Gzip.write(Vec::new(), |to| to.write_all(text.as_bytes()));
+        packed.unwrap().0
+    }
+
     #[test]
     fn a_gzip_file_may_have_several_members_and_nothing_else() {
-        let member = |text: &str| {
-            let packed = Compression::Gzip.write(Vec::new(), |to| to.write_all(text.as_bytes()));
-            packed.unwrap().0
-        };
-        let (a, b) = (member("a\n"), member("b\n"));
+        let a = gzip_member("a\n");
+        let b = gzip_member("b\n");
         for (file, expected) in [
             ([a.clone(), b.clone()].concat(), Some("a\nb\n")),
             ([a.clone(), b"x".to_vec()].concat(), None),

@@ -94,8 +94,15 @@ impl Drop for ControlSocket {
     }
 }
 
-/// What a command works on: table, page index and its state, and the folder of the quarantine.
-type Stores = (Table, PageIndex, PathBuf, watch::Receiver<KeeperState>);
+/// What a command works on.
+#[derive(Debug, Clone)]
+pub struct Stores {
+    pub table: Table,
+    pub index: PageIndex,
+    pub index_state: watch::Receiver<KeeperState>,
+    /// The folder of the quarantine.
+    pub quarantine: PathBuf,
+}
 
 impl ControlSocket {
     /// Listens in the folder of a stack's data. A socket that a killed stack left behind is
@@ -117,15 +124,7 @@ impl ControlSocket {
 
     /// Runs the commands that clients send, until it is dropped. A command that repairs waits until
     /// the page index has been looked at for the first time.
-    pub async fn serve(
-        self,
-        table: Table,
-        index: PageIndex,
-        quarantine: PathBuf,
-        index_state: watch::Receiver<KeeperState>,
-        mappings: MappingProgress,
-    ) {
-        let stores = (table, index, quarantine, index_state);
+    pub async fn serve(self, stores: Stores, mappings: MappingProgress) {
         let mut connections = JoinSet::new();
         loop {
             while connections.try_join_next().is_some() {}
@@ -134,7 +133,8 @@ impl ControlSocket {
             }
             match self.listener.accept().await {
                 Ok((stream, _)) => {
-                    let (stores, mappings) = (stores.clone(), mappings.clone());
+                    let stores = stores.clone();
+                    let mappings = mappings.clone();
                     let service = service_fn(move |request| {
                         answer(request, stores.clone(), mappings.clone())
                     });
@@ -196,10 +196,7 @@ async fn answer(
     })
 }
 
-async fn run(
-    mut body: Incoming,
-    (table, index, quarantine, index_state): Stores,
-) -> anyhow::Result<CommandOutput> {
+async fn run(mut body: Incoming, stores: Stores) -> anyhow::Result<CommandOutput> {
     let command = timeout(COMMAND_WITHIN, first_line(&mut body)).await;
     let command = command
         .with_context(|| format!("no command arrived within {} s", COMMAND_WITHIN.as_secs()))??;
@@ -215,13 +212,18 @@ async fn run(
         "the running stack does not know such a command: is it another build of pagemark?",
     )?;
     args.validate().map_err(anyhow::Error::msg)?;
-    args.set_quarantine(QuarantineLocation::Folder(quarantine));
+    args.set_quarantine(QuarantineLocation::Folder(stores.quarantine));
     if args.settings.apply {
         // Before that, the stream may still deliver old states.
-        looked_at(index_state).await;
+        looked_at(stores.index_state).await;
     }
     let stop = Stop::after(args.max_run_time);
-    let job = Job::new(table, index, args.settings.clone(), stop.clone());
+    let job = Job::new(
+        stores.table,
+        stores.index,
+        args.settings.clone(),
+        stop.clone(),
+    );
     let until_body_ends = async {
         while let Some(Ok(_)) = body.frame().await {}
         stop.ask();
@@ -416,13 +418,18 @@ mod tests {
         assert_eq!(names(folder.path()), Vec::<String>::new());
     }
 
+    /// Whether a socket can be in a subfolder whose name has this length.
+    fn fits(folder: &Path, length: usize) -> bool {
+        SocketAddr::from_pathname(folder.join("x".repeat(length)).join(SOCKET)).is_ok()
+    }
+
     #[tokio::test]
     async fn the_longest_path_works_and_a_longer_one_says_what_to_do() {
         let folder = tempfile::tempdir().unwrap();
-        let fits = |length: usize| {
-            SocketAddr::from_pathname(folder.path().join("x".repeat(length)).join(SOCKET)).is_ok()
-        };
-        let length = (1..200).take_while(|length| fits(*length)).last().unwrap();
+        let length = (1..200)
+            .take_while(|length| fits(folder.path(), *length))
+            .last()
+            .unwrap();
         let [longest, longer] =
             [length, length + 1].map(|length| folder.path().join("x".repeat(length)));
         fs::create_dir(&longest).unwrap();

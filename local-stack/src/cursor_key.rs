@@ -23,16 +23,13 @@ pub(crate) fn cursor_key(folder: &Path) -> anyhow::Result<CursorKey> {
     };
     let text =
         text.with_context(|| format!("the key of cursors {} cannot be used", path.display()))?;
-    let advice = || {
+    let parsed = text.trim().parse().map_err(anyhow::Error::msg);
+    parsed.with_context(|| {
         format!(
             "{} holds no key; remove the file, and the next start draws one",
             path.display()
         )
-    };
-    text.trim()
-        .parse()
-        .map_err(anyhow::Error::msg)
-        .with_context(advice)
+    })
 }
 
 /// Draws a key and stores it, in one step: a key that is half there would be refused at the next

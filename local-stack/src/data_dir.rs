@@ -96,21 +96,29 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// The given folder, or else a temporary one, in memory where a file system for that exists.
+    /// The given folder, or else a temporary one.
     pub(crate) fn open(given: Option<&Path>) -> anyhow::Result<Self> {
-        let failed = |path: &Path| format!("the data folder {} cannot be used", path.display());
-        if let Some(path) = given {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(path)
-                .with_context(|| failed(path))?;
-            check_is_usable(path)?;
-            let kept = Self::locked(path.to_owned(), None)?;
-            // It may be what a killed stack left behind. Whoever names a folder wants to keep it.
-            fs::remove_file(path.join(TEMPORARY_MARKER)).ok();
-            return Ok(kept);
+        match given {
+            Some(path) => Self::open_given(path),
+            None => Self::open_temporary(),
         }
+    }
+
+    fn open_given(path: &Path) -> anyhow::Result<Self> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .with_context(|| cannot_be_used(path))?;
+        check_is_usable(path)?;
+        let kept = Self::locked(path.to_owned(), None)?;
+        // It may be what a killed stack left behind. Whoever names a folder wants to keep it.
+        fs::remove_file(path.join(TEMPORARY_MARKER)).ok();
+        Ok(kept)
+    }
+
+    /// A temporary folder, in memory where a file system for that exists.
+    fn open_temporary() -> anyhow::Result<Self> {
         let mut builder = tempfile::Builder::new();
         builder.prefix(TEMPORARY_PREFIX);
         let in_memory = Path::new("/dev/shm");
@@ -121,11 +129,11 @@ impl DataDir {
             }
             Err(_) => builder
                 .tempdir()
-                .with_context(|| failed(&std::env::temp_dir()))?,
+                .with_context(|| cannot_be_used(&std::env::temp_dir()))?,
         };
         let path = temporary.path().to_owned();
         let locked = Self::locked(path.clone(), Some(temporary))?;
-        fs::write(path.join(TEMPORARY_MARKER), []).with_context(|| failed(&path))?;
+        fs::write(path.join(TEMPORARY_MARKER), []).with_context(|| cannot_be_used(&path))?;
         Ok(locked)
     }
 
@@ -147,13 +155,16 @@ impl DataDir {
     /// snapshot would replace that of its page index.
     pub(crate) fn refuse_lost_database(&self) -> anyhow::Result<()> {
         let is_there = fs::metadata(self.data_file()).is_ok_and(|found| found.len() > 0);
+        if is_there {
+            return Ok(());
+        }
         let of_earlier_stack = [SNAPSHOT, REDIS_RECORD, CURSOR_KEY, "dynamodb.sqlite-wal"];
-        let left = of_earlier_stack
+        let remaining = of_earlier_stack
             .into_iter()
             .find(|name| self.path.join(name).exists());
-        if let (false, Some(left)) = (is_there, left) {
+        if let Some(remaining) = remaining {
             bail!(
-                "{} has {left} of an earlier stack, but its {DATA_FILE} is missing or empty: restore the folder from a backup. \
+                "{} has {remaining} of an earlier stack, but its {DATA_FILE} is missing or empty: restore the folder from a backup. \
                  `up --new` starts an empty site there; the comments of `up --dynamodb-url` are in that engine",
                 self.path.display()
             );
@@ -234,17 +245,17 @@ fn check_is_data_folder(path: &Path) -> anyhow::Result<()> {
         }
         found => found.map_err(|error| unusable(path, error))?,
     };
-    let has = |name: &str| {
-        path.join(name)
-            .try_exists()
-            .map_err(|error| unusable(path, error))
-    };
-    if !found.is_dir() || !(has(DATA_FILE)? || has(LOCK_FILE)?) {
+    if !found.is_dir() || !(has(path, DATA_FILE)? || has(path, LOCK_FILE)?) {
         bail!(
             "{folder} is no data folder: it holds no {DATA_FILE}; name the one of `pagemark up --data-dir`"
         );
     }
     Ok(())
+}
+
+fn has(folder: &Path, name: &str) -> anyhow::Result<bool> {
+    let exists = folder.join(name).try_exists();
+    exists.map_err(|error| unusable(folder, error))
 }
 
 /// Refuses a folder in which this process would do harm.
@@ -262,21 +273,26 @@ fn check_is_usable(folder: &Path) -> anyhow::Result<()> {
 
 /// Refuses a user who does not own the data: files that this user makes would lock the owner out.
 fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
-    let owner_of = |path: &Path| fs::metadata(path).ok().map(|found| found.uid());
-    let of_data = [DATA_FILE, LOCK_FILE]
+    let mut owner = [DATA_FILE, LOCK_FILE]
         .into_iter()
         .find_map(|name| owner_of(&folder.join(name)));
     // Somebody else's empty folder is fine if this user may write there. Root may write everywhere.
-    let of_empty = || if user == 0 { owner_of(folder) } else { None };
-    match of_data.or_else(of_empty) {
-        Some(owner) if owner != user => {
-            bail!(
-                "{} belongs to user {owner}, and this is user {user}; run this as user {owner}",
-                folder.display()
-            )
-        }
-        _ => Ok(()),
+    if owner.is_none() && user == 0 {
+        owner = owner_of(folder);
     }
+    if let Some(owner) = owner
+        && owner != user
+    {
+        bail!(
+            "{} belongs to user {owner}, and this is user {user}; run this as user {owner}",
+            folder.display()
+        );
+    }
+    Ok(())
+}
+
+fn owner_of(path: &Path) -> Option<u32> {
+    fs::metadata(path).ok().map(|found| found.uid())
 }
 
 /// Keeps other users from the data, also in a folder that they may enter.
@@ -291,6 +307,10 @@ fn make_private(folder: &Path) {
             fs::set_permissions(entry.path(), Permissions::from_mode(0o600)).ok();
         }
     }
+}
+
+fn cannot_be_used(folder: &Path) -> String {
+    format!("the data folder {} cannot be used", folder.display())
 }
 
 fn unusable(path: &Path, error: io::Error) -> anyhow::Error {
@@ -336,13 +356,16 @@ fn remove_abandoned(folder: &Path) {
             .metadata()
             .and_then(|metadata| metadata.modified())
             .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > ABANDONED_AFTER));
-        let is_free = |locked: &Path| FileLock::take_existing(locked).is_ok();
         if ours && old && is_free(&path) && is_free(&path.join(LOCK_FILE)) {
             tracing::info!(path = %path.display(), "removing what a killed stack left behind");
             // Another stack may be removing it too.
             fs::remove_dir_all(&path).ok();
         }
     }
+}
+
+fn is_free(locked: &Path) -> bool {
+    FileLock::take_existing(locked).is_ok()
 }
 
 #[cfg(test)]
@@ -373,8 +396,8 @@ mod tests {
 
     #[test]
     fn only_a_folder_that_this_program_marked_as_temporary_is_removed() {
-        let parent = tempfile::tempdir().unwrap();
-        let at = |name: &str| parent.path().join(name);
+        let folder = tempfile::tempdir().unwrap();
+        let parent = folder.path();
         let folders = [
             "pagemark-abandoned",
             "pagemark-mine",
@@ -383,25 +406,25 @@ mod tests {
             "other-abandoned",
         ];
         for name in folders {
-            fs::create_dir(at(name)).unwrap();
-            fs::write(at(name).join(LOCK_FILE), "").unwrap();
+            fs::create_dir(parent.join(name)).unwrap();
+            fs::write(parent.join(name).join(LOCK_FILE), "").unwrap();
             if name != "pagemark-mine" {
-                fs::write(at(name).join(TEMPORARY_MARKER), "").unwrap();
+                fs::write(parent.join(name).join(TEMPORARY_MARKER), "").unwrap();
             }
             let long_ago = SystemTime::now() - 2 * ABANDONED_AFTER;
-            File::open(at(name))
+            File::open(parent.join(name))
                 .unwrap()
                 .set_modified(long_ago)
                 .unwrap();
         }
         let used = [
-            at("pagemark-used"),
-            at("pagemark-0.2.0-used").join(LOCK_FILE),
+            parent.join("pagemark-used"),
+            parent.join("pagemark-0.2.0-used").join(LOCK_FILE),
         ];
         let used = used.map(|locked| FileLock::take_existing(&locked).unwrap());
-        remove_abandoned(parent.path());
+        remove_abandoned(parent);
         assert_eq!(
-            folders.map(|name| at(name).exists()),
+            folders.map(|name| parent.join(name).exists()),
             [false, true, true, true, true]
         );
         drop(used);
@@ -451,7 +474,8 @@ mod tests {
     fn only_the_owner_of_the_data_may_use_it() {
         let folder = tempfile::tempdir().unwrap();
         let owner = fs::metadata(folder.path()).unwrap().uid();
-        let (root, other) = (0, owner + 1);
+        let root = 0;
+        let other = owner + 1;
         check_owner(folder.path(), owner).unwrap();
         // An empty folder that others may write to.
         check_owner(folder.path(), other).unwrap();

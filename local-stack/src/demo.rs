@@ -125,10 +125,10 @@ impl Letter {
             .choose_weighted(rng, |(_, weight)| *weight)
             .ok()?
             .0;
-        let of_product = voice
-            .of
-            .get(&product)
-            .map_or(&[][..], |texts| texts.of(rating));
+        let of_product = match voice.of.get(&product) {
+            Some(texts) => texts.of(rating),
+            None => &[],
+        };
         let length = rng.random_range(1..=3);
         let sentences = voice
             .sentences
@@ -138,22 +138,26 @@ impl Letter {
             .map(String::as_str)
             .sample(rng, length);
         // The shop answers most complaints, and thanks some.
-        let answers = rng.random_ratio(if rating < 3 { 3 } else { 1 }, 5);
-        let replies =
-            Some(demo.replies.of(rating)).filter(|_| answers && voice.language.as_str() == "en");
+        let is_answered = rng.random_ratio(if rating < 3 { 3 } else { 1 }, 5);
+        let mut title = None;
+        if rng.random_ratio(1, 3) {
+            title = voice.titles.of(rating).choose(rng).cloned();
+        }
+        let mut author = None;
+        if rng.random_ratio(5, 6) {
+            author = demo.authors.choose(rng).cloned();
+        }
+        let mut reply = None;
+        if is_answered && voice.language.as_str() == "en" {
+            reply = demo.replies.of(rating).choose(rng).cloned();
+        }
         Some(Self {
             product,
             rating,
             body: sentences.join(" "),
-            title: rng
-                .random_ratio(1, 3)
-                .then(|| voice.titles.of(rating).choose(rng).cloned())
-                .flatten(),
-            author: rng
-                .random_ratio(5, 6)
-                .then(|| demo.authors.choose(rng).cloned())
-                .flatten(),
-            reply: replies.and_then(|replies| replies.choose(rng).cloned()),
+            title,
+            author,
+            reply,
             language: voice.language.clone(),
         })
     }
@@ -225,26 +229,29 @@ mod tests {
 
     use super::*;
 
+    fn count_distinct(comments: &[NewComment], of: fn(&NewComment) -> String) -> usize {
+        comments.iter().map(of).collect::<BTreeSet<_>>().len()
+    }
+
+    fn has_reply(comment: &NewComment) -> bool {
+        let attributes = comment.site.attributes.as_ref().unwrap();
+        attributes.as_json().contains("\"text\"")
+    }
+
     #[test]
     fn the_demo_is_the_same_every_time_and_ends_now() {
         let until = Timestamp::parse("2026-02-28T12:00:00Z").unwrap();
         let comments: Vec<_> = demo_comments(2_000, until).collect();
         assert_eq!(comments, demo_comments(2_000, until).collect::<Vec<_>>());
         assert_eq!(comments.len(), 2_000);
-        let distinct =
-            |of: fn(&NewComment) -> String| comments.iter().map(of).collect::<BTreeSet<_>>().len();
-        assert_eq!(
-            distinct(|comment| comment.product.to_string()),
-            DEMO.products.len()
-        );
-        assert_eq!(
-            distinct(|comment| comment.language.to_string()),
-            DEMO.voices.len()
-        );
-        assert!(
-            distinct(|comment| format!("{} {}", comment.product, comment.created_at)) < 2_000,
-            "there are ties"
-        );
+        let products = count_distinct(&comments, |comment| comment.product.to_string());
+        assert_eq!(products, DEMO.products.len());
+        let languages = count_distinct(&comments, |comment| comment.language.to_string());
+        assert_eq!(languages, DEMO.voices.len());
+        let instants = count_distinct(&comments, |comment| {
+            format!("{} {}", comment.product, comment.created_at)
+        });
+        assert!(instants < 2_000, "there are ties");
         assert_eq!(
             comments.iter().map(|comment| comment.created_at).max(),
             Some(until)
@@ -255,16 +262,7 @@ mod tests {
                 .any(|letter| letter.body == comment.text.body)
         });
         assert_eq!(written.count(), DEMO.letters.len());
-        let replied = |comment: &&NewComment| {
-            comment
-                .site
-                .attributes
-                .as_ref()
-                .unwrap()
-                .as_json()
-                .contains("\"text\"")
-        };
-        assert!(comments.iter().filter(replied).count() > 50);
+        assert!(comments.iter().filter(|comment| has_reply(comment)).count() > 50);
         assert_eq!(
             demo_products("http://127.0.0.1:8080")
                 .filter(|(_, details)| details.image.is_some())

@@ -84,7 +84,8 @@ impl IndexHost {
                 ..RedisIndexConfig::new(url)
             });
         }
-        let (snapshot, table_id) = (folder.join(SNAPSHOT), table_id.to_owned());
+        let snapshot = folder.join(SNAPSHOT);
+        let table_id = table_id.to_owned();
         Self::Embedded(blocking(move || Embedded::open(snapshot, table_id)).await)
     }
 
@@ -143,14 +144,16 @@ impl Embedded {
 
     /// Writes snapshots with this pause between them, until it is dropped.
     pub(crate) async fn save_regularly(self, engine: Arc<Engine>, every: Duration) {
-        let (mut saved, mut pauses) = (None, 0);
+        let mut saved = None;
+        let mut pauses = 0;
         loop {
             tokio::time::sleep(every).await;
             let edits = Some(self.index.edits());
             pauses += 1;
             if (saved != edits || pauses >= UNCHANGED_PAUSES_MAX) && self.save(Some(&engine)).await
             {
-                (saved, pauses) = (edits, 0);
+                saved = edits;
+                pauses = 0;
             }
         }
     }
@@ -197,7 +200,8 @@ impl Embedded {
     async fn replace_snapshot(&self, engine: Option<&Engine>) -> Result<(), SnapshotError> {
         // A dropped caller does not end the thread that writes, so the thread holds the lock.
         let alone = self.writes.clone().lock_owned().await;
-        let (this, written) = (self.clone(), self.snapshot.with_extension("written"));
+        let this = self.clone();
+        let written = self.snapshot.with_extension("written");
         let new = written.clone();
         let (saved, _alone) =
             blocking(move || (this.index.save(&new, &this.table_id), alone)).await;

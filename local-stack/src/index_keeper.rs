@@ -39,10 +39,11 @@ pub enum KeeperState {
 
 /// Waits until the index has been looked at for the first time.
 pub(crate) async fn looked_at(mut state: watch::Receiver<KeeperState>) {
-    let looked_at =
-        |state: &KeeperState| !matches!(state, KeeperState::Unknown | KeeperState::Rebuilding);
     // The sender lives as long as the stack.
-    state.wait_for(looked_at).await.ok();
+    state
+        .wait_for(|state| !matches!(state, KeeperState::Unknown | KeeperState::Rebuilding))
+        .await
+        .ok();
 }
 
 /// Waits until `page-indexer` has processed what the engine's stream held at the start, up to the
@@ -51,13 +52,22 @@ pub(crate) async fn looked_at(mut state: watch::Receiver<KeeperState>) {
 /// the function's mapping.
 pub(crate) async fn replayed(newest: Option<i64>, mut indexing: watch::Receiver<MappingState>) {
     let Some(newest) = newest else { return };
-    let is_processed =
-        |shown: &str| parse_sequence_number(shown).is_ok_and(|stored| stored >= newest);
-    let is_over = |state: &MappingState| {
-        state.caught_up_at.is_some() || state.processed.as_deref().is_some_and(is_processed)
-    };
     // The sender lives as long as the stack.
-    indexing.wait_for(is_over).await.ok();
+    indexing
+        .wait_for(|state| has_processed(state, newest))
+        .await
+        .ok();
+}
+
+/// Whether a mapping has processed a stream record, by the record's stored number.
+fn has_processed(state: &MappingState, record: i64) -> bool {
+    if state.caught_up_at.is_some() {
+        return true;
+    }
+    let Some(shown) = &state.processed else {
+        return false;
+    };
+    parse_sequence_number(shown).is_ok_and(|stored| stored >= record)
 }
 
 #[derive(Debug)]
@@ -114,18 +124,18 @@ impl IndexKeeper {
     /// Reconciles everything that the journal names since the snapshot of the index, for as long as
     /// a rebuild would take. Then the index is ready, or the text says why it is not.
     async fn catch_up(&self) -> Result<(), String> {
-        let unavailable = |error: StoreError| error.to_string();
         let marks = self
             .index
             .marks(&self.table_id)
             .await
             .map_err(unavailable)?;
-        let of_duplicates = self.table.watermark().await.map_err(unavailable)?;
-        let watermarks = marks
-            .into_iter()
-            .map(|(_, mark)| mark.watermark)
-            .chain(of_duplicates);
-        if let Some(watermark) = watermarks.max().filter(|watermark| *watermark > now()) {
+        let mut latest = self.table.watermark().await.map_err(unavailable)?;
+        for (_, mark) in marks {
+            latest = latest.max(Some(mark.watermark));
+        }
+        if let Some(watermark) = latest
+            && watermark > now()
+        {
             return Err(format!(
                 "the watermark {watermark} is later than the present: the clock was set back"
             ));
@@ -160,13 +170,6 @@ impl IndexKeeper {
 
     /// Looks at the page index, and rebuilds it if readers must not believe it.
     async fn look(&self, doubtful: bool) -> KeeperState {
-        let failed = |is_refused: bool, why| {
-            if is_refused {
-                KeeperState::Refused(why)
-            } else {
-                KeeperState::Failing(why)
-            }
-        };
         match self.index.is_ready(&self.table_id, now()).await {
             Err(error) => return failed(error.remedy() == Remedy::CallOperator, error.to_string()),
             Ok(true) if !doubtful => return KeeperState::Ready,
@@ -211,6 +214,20 @@ impl IndexKeeper {
             }
             KeeperState::Rebuilding | KeeperState::Ready | KeeperState::Unknown => {}
         }
+    }
+}
+
+/// Why the stores do not answer, in one line.
+fn unavailable(error: StoreError) -> String {
+    error.to_string()
+}
+
+/// The state of an index that cannot be reached or rebuilt.
+fn failed(is_refused: bool, reason: String) -> KeeperState {
+    if is_refused {
+        KeeperState::Refused(reason)
+    } else {
+        KeeperState::Failing(reason)
     }
 }
 
@@ -300,6 +317,13 @@ mod tests {
             .is_some()
     }
 
+    fn processed(shown: &str) -> MappingState {
+        MappingState {
+            processed: Some(shown.to_owned()),
+            ..MappingState::default()
+        }
+    }
+
     #[test]
     fn catching_up_may_take_as_long_as_a_rebuild_of_the_table() {
         assert_eq!(
@@ -311,10 +335,6 @@ mod tests {
 
     #[test]
     fn a_replay_is_over_when_the_newest_record_of_the_start_is_processed() {
-        let processed = |shown: &str| MappingState {
-            processed: Some(shown.to_owned()),
-            ..MappingState::default()
-        };
         assert_eq!(parse_sequence_number(SHOWN[1]).unwrap(), NEWEST);
         assert!(!is_over(MappingState::default()));
         assert_eq!(

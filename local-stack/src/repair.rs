@@ -50,18 +50,25 @@ pub(crate) async fn on_schedule(
     settings: StackSettings,
 ) {
     started.await;
-    let (table, index) = (&table, &index);
+    tokio::join!(
+        repeat(settings.repair_every, 0, || recent(&table, &index)),
+        repeat(settings.audit_every, settings.audit_rest_factor, || audit(
+            &table, &index
+        ))
+    );
+}
+
+async fn recent(table: &Table, index: &PageIndex) -> Report {
+    job(table, index).recent().await
+}
+
+async fn audit(table: &Table, index: &PageIndex) -> Report {
     let options = AuditOptions {
         segments: AUDIT_SEGMENTS,
         at_once: 1,
         ..AuditOptions::default()
     };
-    let recent = || async move { job(table, index).recent().await };
-    let audit = || async move { Box::pin(job(table, index).audit(options)).await };
-    tokio::join!(
-        repeat(settings.repair_every, 0, recent),
-        repeat(settings.audit_every, settings.audit_rest_factor, audit)
-    );
+    Box::pin(job(table, index).audit(options)).await
 }
 
 /// Repeats a run at an interval, unless it is zero. The pause after a long run is `rest_factor`

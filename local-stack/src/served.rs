@@ -27,7 +27,8 @@ impl ServedApi {
     pub(crate) async fn start(
         settings: &StackSettings,
         folder: &Path,
-        (table, index): (Table, PageIndex),
+        table: Table,
+        index: PageIndex,
         parts: &Parts,
     ) -> anyhow::Result<Option<Self>> {
         if !settings.serves_api {
@@ -44,7 +45,8 @@ impl ServedApi {
                 .map(|token| NamedToken::local(token.hash())),
         );
         let application = Application::with_stores(table, index, api)?;
-        let (address, operations) = (application.address(), application.operations_address());
+        let address = application.address();
+        let operations = application.operations_address();
         let (stop, stopped) = oneshot::channel::<()>();
         // A dropped sender stops the API as well.
         let served = async move {

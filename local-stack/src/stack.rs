@@ -17,7 +17,7 @@ use tokio::{sync::watch, time::timeout};
 use crate::{
     backlog::MappingProgress,
     blocking::blocking,
-    control::{ControlSocket, Running},
+    control::{ControlSocket, Running, Stores},
     data_dir::{DataDir, Entrance},
     engine::{DataFile, Engine, parse_sequence_number},
     event_source_mapping::{
@@ -37,7 +37,7 @@ use crate::{
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
 const RETRY_ATTEMPTS_MAX: u32 = 20;
-/// Time limit of the handlers at a stop, to process what is left. Without that, the next start
+/// Time limit of the handlers at a stop, to process what remains. Without that, the next start
 /// takes longer.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Debug)]
@@ -81,7 +81,11 @@ impl Stack {
             comment_blob: settings.comment_blob.comment_blob,
             ..table_config(TABLE, &dynamodb_url)
         };
-        let (table, table_id, stream_arn) = open_table(&config, engine.as_deref()).await?;
+        let OpenedTable {
+            table,
+            table_id,
+            stream_arn,
+        } = open_table(&config, engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
         let index_host =
             IndexHost::open(settings.redis_url.as_deref(), &data_dir.path, &table_id).await;
@@ -97,11 +101,10 @@ impl Stack {
         // 4. The two functions, and the keeper of the page index, which waits for what the stream
         //    delivers again.
         let quarantine = data_dir.path.join(QUARANTINE);
-        let http_client = engine
-            .as_ref()
-            .map_or_else(new_http_client(Some(&dynamodb_url)), |engine| {
-                engine.http_client()
-            });
+        let http_client = match &engine {
+            Some(engine) => engine.http_client(),
+            None => new_http_client(Some(&dynamodb_url))(),
+        };
         let streams = streams_client(&dynamodb_url, http_client).await;
         let to = Quarantine::Folder(quarantine.clone());
         let [fan_out, indexing] =
@@ -115,9 +118,14 @@ impl Stack {
         let keeper = IndexKeeper::new(table.clone(), table_id.clone(), index.clone());
         let index_state = keeper.state();
         // 5. The API.
-        let disk_is_full = Arc::clone(&settings.api.disk_is_full);
-        let clients = (table.clone(), index_host.client()?);
-        let api = ServedApi::start(&settings, &data_dir.path, clients, &parts).await?;
+        let api = ServedApi::start(
+            &settings,
+            &data_dir.path,
+            table.clone(),
+            index_host.client()?,
+            &parts,
+        )
+        .await?;
         if api.is_some() {
             data_dir.announce(Entrance {
                 dynamodb_url: dynamodb_url.clone(),
@@ -133,29 +141,25 @@ impl Stack {
             "the keeper of the page index",
             keeper.run(replayed, is_from_snapshot),
         );
-        let controlled = control.serve(
-            table.clone(),
-            index.clone(),
+        let stores = Stores {
+            table: table.clone(),
+            index: index.clone(),
+            index_state: index_state.clone(),
             quarantine,
-            index_state.clone(),
-            mappings.clone(),
+        };
+        parts.spawn(
+            "the control socket",
+            control.serve(stores, mappings.clone()),
         );
-        parts.spawn("the control socket", controlled);
         if let Some(engine) = &engine {
-            if let (IndexHost::Embedded(embedded), false) = (&index_host, data_dir.is_temporary()) {
-                let saved = embedded
-                    .clone()
-                    .save_regularly(engine.clone(), settings.snapshot_every);
-                parts.spawn("what saves the page index", saved);
-            }
-            parts.spawn("the engine", engine.ended());
-            parts.spawn(
-                "what watches the disk",
-                watch_room(data_dir.path.clone(), disk_is_full),
-            );
-            parts.spawn(
-                "what trims the stream",
-                trim(engine.clone(), table.name().to_owned(), mappings.clone()),
+            spawn_beside_engine(
+                &mut parts,
+                engine,
+                &table,
+                &index_host,
+                &data_dir,
+                &mappings,
+                &settings,
             );
         }
         let started = looked_at(index_state.clone());
@@ -245,9 +249,11 @@ impl Stack {
     /// # Errors
     /// The reason why it cannot become ready: the server is not suitable.
     pub async fn wait_until_index_ready(&mut self) -> anyhow::Result<()> {
-        let decided =
-            |state: &KeeperState| matches!(state, KeeperState::Ready | KeeperState::Refused(_));
-        match self.index_state.wait_for(decided).await.as_deref() {
+        let decided = self
+            .index_state
+            .wait_for(|state| matches!(state, KeeperState::Ready | KeeperState::Refused(_)))
+            .await;
+        match decided.as_deref() {
             Ok(KeeperState::Refused(reason)) => bail!("{reason}"),
             _ => Ok(()),
         }
@@ -280,7 +286,7 @@ impl Stack {
         if let Some(api) = self.api.take() {
             api.stop().await;
         }
-        // 2. The functions process what is left.
+        // 2. The functions process what remains.
         let keeps_data = self.engine.is_some() && !self.data_dir.is_temporary();
         if keeps_data {
             self.leave_no_change().await;
@@ -344,7 +350,8 @@ impl Stack {
     /// Whether the page index has every change. The engine has stopped, so no other program can
     /// make one any more.
     async fn has_indexed_everything(&self) -> bool {
-        let (data_file, table) = (self.data_dir.data_file(), self.table.name().to_owned());
+        let data_file = self.data_dir.data_file();
+        let table = self.table.name().to_owned();
         let newest =
             blocking(move || DataFile::of_stopped(&data_file)?.newest_stream_record(&table)).await;
         let [_, indexing] = self.mapping_states();
@@ -372,12 +379,14 @@ async fn start_engine(
     Ok((Some(Arc::new(engine)), url))
 }
 
-/// Opens the table, which is created if it is missing. Returns also its id, and the ARN of its
-/// stream.
-async fn open_table(
-    config: &TableConfig,
-    engine: Option<&Engine>,
-) -> anyhow::Result<(Table, String, String)> {
+struct OpenedTable {
+    table: Table,
+    table_id: String,
+    stream_arn: String,
+}
+
+/// Opens the table, which is created if it is missing.
+async fn open_table(config: &TableConfig, engine: Option<&Engine>) -> anyhow::Result<OpenedTable> {
     let table = match engine {
         Some(engine) => Table::connect_through(config, engine.http_client()).await,
         None => Table::connect(config).await,
@@ -390,7 +399,41 @@ async fn open_table(
     if engine.is_some() {
         release_leases(&table).await?;
     }
-    Ok((table, description.id, stream_arn))
+    Ok(OpenedTable {
+        table,
+        table_id: description.id,
+        stream_arn,
+    })
+}
+
+/// Spawns the parts that only a stack with the embedded engine has.
+fn spawn_beside_engine(
+    parts: &mut Parts,
+    engine: &Arc<Engine>,
+    table: &Table,
+    index_host: &IndexHost,
+    data_dir: &DataDir,
+    mappings: &MappingProgress,
+    settings: &StackSettings,
+) {
+    if let IndexHost::Embedded(embedded) = index_host
+        && !data_dir.is_temporary()
+    {
+        let saved = embedded
+            .clone()
+            .save_regularly(engine.clone(), settings.snapshot_every);
+        parts.spawn("what saves the page index", saved);
+    }
+    parts.spawn("the engine", engine.ended());
+    let disk_is_full = Arc::clone(&settings.api.disk_is_full);
+    parts.spawn(
+        "what watches the disk",
+        watch_room(data_dir.path.clone(), disk_is_full),
+    );
+    parts.spawn(
+        "what trims the stream",
+        trim(engine.clone(), table.name().to_owned(), mappings.clone()),
+    );
 }
 
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
@@ -412,32 +455,32 @@ fn event_source_mappings(
         let indexer = indexer.clone();
         async move { indexer.handle(&event, deadline).await.response }.boxed()
     });
-    let mapping = |function, settings, handler| {
-        let settings = MappingSettings {
-            maximum_retry_attempts: RETRY_ATTEMPTS_MAX,
-            ..settings
-        };
-        let (client, arn, quarantine) = (streams.clone(), stream_arn.clone(), quarantine.clone());
-        EventSourceMapping::new(
-            function,
-            settings,
-            client,
-            arn,
-            handler,
-            quarantine,
-            engine.map(Engine::writes),
-        )
-    };
     [
-        mapping(
+        EventSourceMapping::new(
             stream_writer::FUNCTION,
-            MappingSettings::STREAM_WRITER,
+            with_few_retries(MappingSettings::STREAM_WRITER),
+            streams.clone(),
+            stream_arn.clone(),
             fan_out,
+            quarantine.clone(),
+            engine.map(Engine::writes),
         ),
-        mapping(
+        EventSourceMapping::new(
             page_indexer::FUNCTION,
-            MappingSettings::PAGE_INDEXER,
+            with_few_retries(MappingSettings::PAGE_INDEXER),
+            streams,
+            stream_arn,
             indexing,
+            quarantine.clone(),
+            engine.map(Engine::writes),
         ),
     ]
+}
+
+/// A deployed mapping's settings, but for the number of retries.
+fn with_few_retries(settings: MappingSettings) -> MappingSettings {
+    MappingSettings {
+        maximum_retry_attempts: RETRY_ATTEMPTS_MAX,
+        ..settings
+    }
 }

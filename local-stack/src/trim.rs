@@ -15,8 +15,9 @@ const ERROR_PAUSE: Duration = Duration::from_secs(30);
 /// ever. When both have caught up, it gives the room back to the file system.
 pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: MappingProgress) {
     let mut trimmed = None;
-    // An earlier run may have left free room.
-    let (mut has_room, mut trimmed_at) = (true, Instant::now());
+    // An earlier run may not have given its room back.
+    let mut has_room = true;
+    let mut trimmed_at = Instant::now();
     loop {
         tokio::time::sleep(TRIM_EVERY).await;
         if let Some(lowest) = mappings
@@ -24,7 +25,11 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: MappingPr
             .filter(|lowest| trimmed.as_ref() != Some(lowest))
         {
             match engine.trim_stream(&table, &lowest).await {
-                Ok(_) => (trimmed, has_room, trimmed_at) = (Some(lowest), true, Instant::now()),
+                Ok(_) => {
+                    trimmed = Some(lowest);
+                    has_room = true;
+                    trimmed_at = Instant::now();
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the stream is not trimmed");
                     tokio::time::sleep(ERROR_PAUSE).await;

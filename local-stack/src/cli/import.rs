@@ -70,10 +70,13 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         ImportSource::open(path, &args.reading)
     })?);
     let (interrupt, mut interrupted) = watch::channel(false);
-    let ask = move || {
-        interrupt.send_replace(true);
-    };
-    tokio::spawn(on_signals("finishing what is under way", INTERRUPTED, ask)?);
+    tokio::spawn(on_signals(
+        "finishing what is under way",
+        INTERRUPTED,
+        move || {
+            interrupt.send_replace(true);
+        },
+    )?);
     let options = ImportOptions {
         update: args.update,
         dry_run: args.dry_run,
@@ -117,27 +120,33 @@ pub(super) fn open_all(
     files: &[PathBuf],
     open: impl Fn(&Path) -> io::Result<ImportSource>,
 ) -> anyhow::Result<Vec<ImportSource>> {
-    let open =
-        |path: &PathBuf| open(path).with_context(|| format!("{} cannot be read", path.display()));
-    files.iter().map(open).collect()
+    let mut sources = Vec::new();
+    for path in files {
+        let source = open(path).with_context(|| format!("{} cannot be read", path.display()))?;
+        sources.push(source);
+    }
+    Ok(sources)
 }
 
 fn create_rejects(path: &Path, args: &ImportArgs) -> anyhow::Result<Arc<File>> {
-    let is_same = |file: &PathBuf| {
-        fs::canonicalize(file)
-            .ok()
-            .zip(fs::canonicalize(path).ok())
-            .is_some_and(|(a, b)| a == b)
-    };
-    let is_read = args.files.iter().chain(&args.products).any(is_same);
-    ensure!(
-        !is_read,
-        "{} would be overwritten: name another file",
-        path.display()
-    );
+    for read in args.files.iter().chain(&args.products) {
+        ensure!(
+            !is_same_file(read, path),
+            "{} would be overwritten: name another file",
+            path.display()
+        );
+    }
     Ok(Arc::new(File::create(path).with_context(|| {
         format!("{} cannot be written", path.display())
     })?))
+}
+
+/// Whether two paths lead to one file, which exists.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (fs::canonicalize(one), fs::canonicalize(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
 }
 
 /// Imports files, one after another, up to one that is not imported to its end. The first ones are
@@ -148,35 +157,29 @@ async fn import_all(
     records: usize,
     options: &ImportOptions,
 ) -> (ExitCode, u64) {
-    let (mut bad, mut changed) = (0, 0);
+    let mut bad = 0;
+    let mut changed = 0;
     for (at, source) in sources.into_iter().enumerate() {
         let name = source.name.clone();
         let (report, ended) = import_shown(table, source, options).await;
         bad += report.bad;
-        changed += if at < records {
-            0
-        } else {
-            report.created + report.updated
-        };
+        if at >= records {
+            changed += report.created + report.updated;
+        }
         if let Err(error) = ended {
             eprintln!("pagemark: {name} was not imported to its end: {error}");
-            let is_interrupted = matches!(error, ImportError::Interrupted);
-            return (
-                if is_interrupted {
-                    ExitCode::from(INTERRUPTED)
-                } else {
-                    ExitCode::FAILURE
-                },
-                changed,
-            );
+            let exit_code = if matches!(error, ImportError::Interrupted) {
+                ExitCode::from(INTERRUPTED)
+            } else {
+                ExitCode::FAILURE
+            };
+            return (exit_code, changed);
         }
     }
-    (
-        if bad == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        },
-        changed,
-    )
+    let exit_code = if bad == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    };
+    (exit_code, changed)
 }

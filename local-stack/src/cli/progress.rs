@@ -21,7 +21,8 @@ pub(super) async fn import_shown(
     source: ImportSource,
     options: &ImportOptions,
 ) -> (ImportReport, Result<(), ImportError>) {
-    let (began, name) = (Instant::now(), source.name.clone());
+    let began = Instant::now();
+    let name = source.name.clone();
     let display = source.progress.show(&name);
     let (report, ended) = import(table, source, options).await;
     drop(display);
@@ -41,10 +42,8 @@ pub(super) fn say(text: &str) {
 }
 
 fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration) -> String {
-    let (seconds, rows) = (
-        took.as_secs_f64(),
-        report.created + report.unchanged + report.differing + report.updated + report.bad,
-    );
+    let seconds = took.as_secs_f64();
+    let rows = report.created + report.unchanged + report.differing + report.updated + report.bad;
     let emptied = match report.emptied {
         0 => String::new(),
         emptied => {
@@ -72,25 +71,13 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
         HumanCount(report.bad),
         per_second(rows, took),
     );
-    let doubts = report.doubts.iter().map(|doubt| ("warning: ", doubt));
+    for doubt in &report.doubts {
+        text.push_str(&mistake_text(name, "warning: ", doubt));
+    }
     let mut named = 0;
-    for (
-        warning,
-        Mistake {
-            reason,
-            number,
-            more,
-            ..
-        },
-    ) in doubts.chain(report.mistakes.iter().map(|bad| ("", bad)))
-    {
-        named += if warning.is_empty() { more + 1 } else { 0 };
-        let more = match more {
-            0 => String::new(),
-            1 => " and 1 other".to_owned(),
-            more => format!(" and {} others", HumanCount(*more)),
-        };
-        text.push_str(&format!("{name}: {warning}line {number}{more}: {reason}\n"));
+    for mistake in &report.mistakes {
+        named += mistake.more + 1;
+        text.push_str(&mistake_text(name, "", mistake));
     }
     if report.bad > named {
         text.push_str(&format!(
@@ -99,6 +86,18 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
         ));
     }
     text
+}
+
+/// The line of a mistake, in a file of this name.
+fn mistake_text(name: &str, warning: &str, mistake: &Mistake) -> String {
+    let more = match mistake.more {
+        0 => String::new(),
+        1 => " and 1 other".to_owned(),
+        more => format!(" and {} others", HumanCount(more)),
+    };
+    let number = mistake.number;
+    let reason = &mistake.reason;
+    format!("{name}: {warning}line {number}{more}: {reason}\n")
 }
 
 /// Shows the backlog of the mappings until they have none, and then how long so many comments took.

@@ -72,11 +72,11 @@ impl EngineCalls {
     async fn write(self: Arc<Self>, operation: String, body: Bytes) -> EngineAnswer {
         let writing = self.write_lock.request().await;
         let calls = Arc::clone(&self);
-        let write = move || {
+        let answer = blocking_on(&self.runtime, move || {
             let _writing = writing;
             calls.answer(&operation, &body)
-        };
-        let answer = blocking_on(&self.runtime, write).await;
+        })
+        .await;
         // The mappings need not wait for the disk.
         self.writes.send_replace(());
         // A refused write waits, too: it may be refused because an earlier one, which has no answer
@@ -88,12 +88,15 @@ impl EngineCalls {
     /// Deletes every expired item of every table with a TTL, and returns how many. A panic is an
     /// error too.
     pub(super) async fn sweep(&self) -> anyhow::Result<usize> {
-        let (database, sweeping) = (self.database.clone(), self.write_lock.sweep().await);
-        let sweep = move || {
-            let _sweeping = sweeping;
-            database.sweep_ttl()
-        };
-        let swept = self.runtime.spawn_blocking(sweep).await;
+        let database = self.database.clone();
+        let sweeping = self.write_lock.sweep().await;
+        let swept = self
+            .runtime
+            .spawn_blocking(move || {
+                let _sweeping = sweeping;
+                database.sweep_ttl()
+            })
+            .await;
         self.writes.send_replace(());
         Ok(swept??)
     }
@@ -127,16 +130,23 @@ impl EngineCalls {
 
 /// How long a description is given again that took so long.
 fn kept_for((status, _): &EngineAnswer, took: Duration) -> Option<Duration> {
-    (*status == 200 && took >= KEPT_FROM).then(|| (took * KEPT_TIMES).min(KEPT_MAX))
+    if *status == 200 && took >= KEPT_FROM {
+        Some((took * KEPT_TIMES).min(KEPT_MAX))
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn kept(status: u16, ms: u64) -> Option<Duration> {
+        kept_for(&(status, Vec::new()), Duration::from_millis(ms))
+    }
+
     #[test]
     fn a_slow_description_is_given_again_for_a_hundred_times_as_long() {
-        let kept = |status, ms| kept_for(&(status, Vec::new()), Duration::from_millis(ms));
         assert_eq!(kept(200, 5_000), Some(Duration::from_secs(500)));
         assert_eq!(kept(200, 3_600_000), Some(KEPT_MAX));
         assert_eq!(kept(200, 249), None);

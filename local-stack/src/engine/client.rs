@@ -33,9 +33,10 @@ where
 
 /// The operation that a target names.
 pub(super) fn operation(target: &str) -> &str {
-    target
-        .split_once('.')
-        .map_or(target, |(_, operation)| operation)
+    match target.split_once('.') {
+        Some((_, operation)) => operation,
+        None => target,
+    }
 }
 
 #[derive(derive_more::Debug)]

@@ -151,18 +151,17 @@ impl Engine {
         let write_lock = WriteLock::new(lock(data_file)?);
         data_file::refuse_damaged(data_file)?;
         stream_table::prepare(data_file)?;
-        let not_utf8 = || {
+        let path = data_file.to_str().with_context(|| {
             format!(
                 "{} is not a path in UTF-8, which the engine needs",
                 data_file.display()
             )
-        };
-        let path = data_file.to_str().with_context(not_utf8)?;
-        let cannot_open = || format!("cannot open {path}");
-        let database = Database::new(path).with_context(cannot_open)?;
-        let disk =
-            DiskSync::instead_of_each_commit(&database, data_file).with_context(cannot_open)?;
-        let stream_table = Arc::new(StreamTable::open(data_file).with_context(cannot_open)?);
+        })?;
+        let cannot_open = format!("cannot open {path}");
+        let database = Database::new(path).with_context(|| cannot_open.clone())?;
+        let disk = DiskSync::instead_of_each_commit(&database, data_file)
+            .with_context(|| cannot_open.clone())?;
+        let stream_table = StreamTable::open(data_file).context(cannot_open)?;
 
         let calls = Arc::new(EngineCalls {
             database,
@@ -175,19 +174,18 @@ impl Engine {
         let (stop, stopped) = oneshot::channel();
         let served = Arc::clone(&calls);
         let (runs, running) = watch::channel(());
-        let serve = move || {
-            let _runs = runs;
-            runtime.block_on(serve(listener, served, stopped));
-            runtime.shutdown_timeout(THREADS_GRACE);
-        };
         let thread = std::thread::Builder::new()
             .name("engine".to_owned())
-            .spawn(serve)
+            .spawn(move || {
+                let _runs = runs;
+                runtime.block_on(serve(listener, served, stopped));
+                runtime.shutdown_timeout(THREADS_GRACE);
+            })
             .context(NO_THREADS)?;
         Ok(Engine {
             address,
             calls,
-            stream_table,
+            stream_table: Arc::new(stream_table),
             stop: Some(stop),
             thread: Some(thread),
             running,
@@ -200,12 +198,16 @@ impl Engine {
     pub fn http_client(&self) -> SharedHttpClient {
         let calls = Arc::downgrade(&self.calls);
         client::http_client(move |operation, body| {
-            let stopped = || io::Error::new(io::ErrorKind::NotConnected, "the engine has stopped");
-            let called = calls
-                .upgrade()
-                .map(|calls| calls.call(operation, body))
-                .ok_or_else(stopped);
-            async move { called?.await }
+            let called = calls.upgrade().map(|calls| calls.call(operation, body));
+            async move {
+                match called {
+                    Some(called) => called.await,
+                    None => Err(io::Error::new(
+                        io::ErrorKind::NotConnected,
+                        "the engine has stopped",
+                    )),
+                }
+            }
         })
     }
 
@@ -290,11 +292,11 @@ impl Engine {
         work: impl FnOnce(&StreamTable) -> rusqlite::Result<T> + Send + 'static,
     ) -> anyhow::Result<T> {
         let alone = self.write_lock.second_connection().await;
-        let work = move |stream_table: &StreamTable| {
+        self.look(move |stream_table| {
             let _alone = alone;
             work(stream_table)
-        };
-        self.look(work).await
+        })
+        .await
     }
 
     /// Lets the second connection read.

@@ -82,11 +82,7 @@ fn call<Request: DeserializeOwned, Answer: Serialize>(
 /// `VALIDATION:`.
 fn malformed(error: &Error) -> DynoxideError {
     let text = error.to_string();
-    let is_word = |word: &str| {
-        word.bytes()
-            .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-    };
-    match text.split_once(':').filter(|(word, _)| is_word(word)) {
+    match text.split_once(':').filter(|(word, _)| is_kind(word)) {
         Some((word, reason)) if word.starts_with("VALIDATION") => {
             DynoxideError::ValidationException(reason.to_owned())
         }
@@ -94,6 +90,12 @@ fn malformed(error: &Error) -> DynoxideError {
         None if text.starts_with("missing field") => DynoxideError::ValidationException(text),
         None => DynoxideError::SerializationException(text),
     }
+}
+
+/// Whether a word is of the kind that begins the engine's messages.
+fn is_kind(word: &str) -> bool {
+    word.bytes()
+        .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
 #[cfg(test)]
@@ -132,20 +134,23 @@ mod tests {
         }
     }
 
+    fn put(value: &Value) -> Value {
+        json!({ "TableName": "none", "Item": { "pk": value } })
+    }
+
     #[test]
     fn a_refusal_names_its_kind_in_dynamodbs_words() {
         let database = Database::memory().unwrap();
-        let put = |value: Value| json!({ "TableName": "none", "Item": { "pk": value } });
         for (operation, body, status, kind) in [
             (
                 "PutItem",
-                put(json!({ "S": "one" })),
+                put(&json!({ "S": "one" })),
                 400,
                 "ResourceNotFoundException",
             ),
             (
                 "PutItem",
-                put(json!({ "N": "one" })),
+                put(&json!({ "N": "one" })),
                 400,
                 "ValidationException",
             ),

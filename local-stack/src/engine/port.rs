@@ -189,9 +189,12 @@ fn response(status: StatusCode, body: impl Into<Bytes>) -> Response<Full<Bytes>>
 mod tests {
     use super::*;
 
+    fn expected(host: &str) -> bool {
+        is_expected(&HeaderValue::from_str(host).unwrap())
+    }
+
     #[test]
     fn a_host_is_expected_when_it_cannot_be_rebound() {
-        let expected = |host: &str| is_expected(&HeaderValue::from_str(host).unwrap());
         for host in [
             "127.0.0.1",
             "127.0.0.1:8000",

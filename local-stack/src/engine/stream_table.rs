@@ -14,7 +14,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use parking_lot::Mutex;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
@@ -93,10 +93,8 @@ impl StreamTable {
     /// was not made by [`prepare`].
     pub(super) fn release_chunk(&self) -> rusqlite::Result<bool> {
         let connection = self.connection.lock();
-        let free_pages =
-            || connection.query_one("PRAGMA freelist_count", [], |row| row.get::<_, u32>(0));
         let mode: u32 = connection.query_one("PRAGMA auto_vacuum", [], |row| row.get(0))?;
-        let surplus = free_pages()?.saturating_sub(FREE_PAGES_KEPT);
+        let surplus = free_pages(&connection)?.saturating_sub(FREE_PAGES_KEPT);
         if mode != INCREMENTAL || surplus == 0 {
             return Ok(false);
         }
@@ -105,7 +103,7 @@ impl StreamTable {
         let mut release = connection.prepare(&format!("PRAGMA incremental_vacuum({chunk})"))?;
         let mut rows = release.raw_query();
         while rows.next()?.is_some() {}
-        if free_pages()? > FREE_PAGES_KEPT {
+        if free_pages(&connection)? > FREE_PAGES_KEPT {
             return Ok(true);
         }
         // The file gets shorter when the log is written back. While another program reads the file,
@@ -134,6 +132,19 @@ impl StreamTable {
     }
 }
 
+fn free_pages(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.query_one("PRAGMA freelist_count", [], |row| row.get(0))
+}
+
+/// What a data file is for the engine.
+enum Prepared {
+    Ready,
+    /// It is no data file of the engine.
+    Foreign,
+    /// Another program reads it.
+    Busy,
+}
+
 /// Prepares a data file, before the engine creates its tables in it:
 ///
 /// - It creates a missing file, whose free pages can be given back by parts.
@@ -143,35 +154,44 @@ impl StreamTable {
 ///   lacks. Later commits would follow them in the log, and a power failure would take them all.
 pub(super) fn prepare(data_file: &Path) -> anyhow::Result<()> {
     let file = data_file.display();
-    let foreign = || anyhow!("{file} is not a data file of this engine; it was left untouched");
-    let failed = |error: rusqlite::Error| match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => foreign(),
-        _ => anyhow!(error).context(format!("cannot open {file}")),
+    let prepared = match try_to_prepare(data_file) {
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::NotADatabase) => {
+            Prepared::Foreign
+        }
+        prepared => prepared.with_context(|| format!("cannot open {file}"))?,
     };
+    match prepared {
+        Prepared::Ready => Ok(()),
+        Prepared::Foreign => {
+            bail!("{file} is not a data file of this engine; it was left untouched")
+        }
+        Prepared::Busy => {
+            bail!("cannot open {file}: another program reads it; end that first")
+        }
+    }
+}
+
+fn try_to_prepare(data_file: &Path) -> rusqlite::Result<Prepared> {
     if data_file.is_dir() {
-        return Err(foreign());
+        return Ok(Prepared::Foreign);
     }
     if !std::fs::metadata(data_file).is_ok_and(|found| found.len() > 0) {
-        create(data_file).map_err(failed)?;
+        create(data_file)?;
     }
-    let connection = connect(data_file).map_err(failed)?;
+    let connection = connect(data_file)?;
     let is_empty_or_the_engines =
         "SELECT COUNT(*) = 0 OR COUNT(*) FILTER (WHERE name = '_stream_records') > 0
                                    FROM sqlite_master WHERE type = 'table'";
-    if !connection
-        .query_one(is_empty_or_the_engines, [], |row| row.get(0))
-        .map_err(failed)?
-    {
-        return Err(foreign());
+    if !connection.query_one(is_empty_or_the_engines, [], |row| row.get(0))? {
+        return Ok(Prepared::Foreign);
     }
     let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
-    let is_busy: bool = connection
-        .query_one(checkpoint, [], |row| row.get("busy"))
-        .map_err(failed)?;
+    let is_busy = connection.query_one(checkpoint, [], |row| row.get("busy"))?;
     if is_busy {
-        bail!("cannot open {file}: another program reads it; end that first");
+        Ok(Prepared::Busy)
+    } else {
+        Ok(Prepared::Ready)
     }
-    Ok(())
 }
 
 fn create(data_file: &Path) -> rusqlite::Result<()> {

@@ -249,7 +249,7 @@ async fn a_reader_goes_on_right_after_a_trim() {
     assert_eq!(key_of(&clients.read(after, 1).await.0[0]), "001000");
     let first = clients.iterator(ShardIteratorType::TrimHorizon, None).await;
     assert_eq!(key_of(&clients.read(first, 1).await.0[0]), "001000");
-    // A reader that fell behind the trim gets what is left.
+    // A reader that fell behind the trim gets what remains.
     let (before, _) = clients
         .read(
             clients.iterator(ShardIteratorType::TrimHorizon, None).await,
@@ -272,9 +272,9 @@ async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
         29,
         "the newest record stays"
     );
-    let left = clients.read_all().await;
+    let remaining = clients.read_all().await;
     assert_eq!(
-        left.iter().map(number_of).collect::<Vec<_>>(),
+        remaining.iter().map(number_of).collect::<Vec<_>>(),
         std::slice::from_ref(&newest)
     );
     engine.stop().await;
@@ -310,6 +310,13 @@ async fn sequence_numbers_grow_after_a_trim_and_a_restart() {
     engine.stop().await;
 }
 
+/// Without the lock, a write or a trim is done before so many reads are.
+async fn read_many_times(clients: &Clients) {
+    for _ in 0..50 {
+        clients.read_all().await;
+    }
+}
+
 /// Each of them would corrupt the file one day: SQLite's WAL-reset bug.
 #[tokio::test]
 async fn the_second_connection_and_requests_that_write_wait_for_each_other() {
@@ -317,18 +324,11 @@ async fn the_second_connection_and_requests_that_write_wait_for_each_other() {
     let (engine, clients) = folder.start_with_table().await;
     clients.put_many(0..25).await;
     let newest = number_of(clients.read_all().await.last().unwrap());
-    // Without the lock, each of the two is done before so many reads are.
-    let reads = async || {
-        for _ in 0..50 {
-            clients.read_all().await;
-        }
-    };
-
     let alone = engine.write_lock.second_connection().await;
     let mut put = pin!(clients.put("waits", &[]));
     tokio::select! {
         () = &mut put => panic!("a write was answered while the second connection wrote"),
-        () = reads() => drop(alone),
+        () = read_many_times(&clients) => drop(alone),
     }
     put.await;
 
@@ -342,7 +342,7 @@ async fn the_second_connection_and_requests_that_write_wait_for_each_other() {
         });
         tokio::select! {
             () = &mut upkeep => panic!("{work} while a request wrote"),
-            () = reads() => drop(request),
+            () = read_many_times(&clients) => drop(request),
         }
         upkeep.await;
     }
@@ -455,22 +455,24 @@ async fn a_file_of_an_older_version_keeps_its_free_pages() {
     engine.stop().await;
 }
 
+/// Whether something was announced since the last call.
+fn is_announced(writes: &mut watch::Receiver<()>) -> bool {
+    let is_changed = writes.has_changed().unwrap();
+    writes.mark_unchanged();
+    is_changed
+}
+
 #[tokio::test]
 async fn every_write_is_announced_before_its_answer_and_no_read_is() {
     let folder = Folder::new();
     let (engine, clients) = folder.start_with_table().await;
     let mut writes = engine.writes();
-    let mut announced = || {
-        let changed = writes.has_changed().unwrap();
-        writes.mark_unchanged();
-        changed
-    };
     clients.put("single", &[]).await;
-    assert!(announced(), "a write");
+    assert!(is_announced(&mut writes), "a write");
     clients.put_many(0..25).await;
-    assert!(announced(), "a batch");
+    assert!(is_announced(&mut writes), "a batch");
     engine.sweep_expired_items().await.unwrap();
-    assert!(announced(), "a sweep");
+    assert!(is_announced(&mut writes), "a sweep");
     assert_eq!(clients.read_all().await.len(), 26);
     clients.table.describe().await.unwrap();
     let key = [("pk", "single"), ("sk", "x")]
@@ -482,7 +484,10 @@ async fn every_write_is_announced_before_its_answer_and_no_read_is() {
         .table_name(TABLE)
         .set_key(Some(key.into()));
     assert!(get.send().await.unwrap().item.is_some());
-    assert!(!announced(), "mappings that poll must not wake each other");
+    assert!(
+        !is_announced(&mut writes),
+        "mappings that poll must not wake each other"
+    );
     engine.stop().await;
 }
 
@@ -505,29 +510,31 @@ async fn a_write_whose_caller_goes_away_is_carried_out_and_announced() {
     engine.stop().await;
 }
 
+async fn ask(engine: &Engine, operation: &str, body: &'static str) -> (u16, Vec<u8>) {
+    Arc::clone(&engine.calls)
+        .call(operation.to_owned(), body.into())
+        .await
+        .unwrap()
+}
+
 #[tokio::test]
 async fn a_kept_description_is_given_until_a_table_may_have_changed() {
     let folder = Folder::new();
     let engine = folder.start().await.unwrap();
-    let ask = async |operation: &str, body: &'static str| {
-        Arc::clone(&engine.calls)
-            .call(operation.to_owned(), body.into())
-            .await
-            .unwrap()
-    };
-    let (asked, kept) = (r#"{"TableName": "comments"}"#, (200, b"kept".to_vec()));
+    let asked = r#"{"TableName": "comments"}"#;
+    let kept = (200, b"kept".to_vec());
     engine
         .calls
         .descriptions
         .lock()
         .insert(asked.into(), (kept.clone(), Instant::now() + WAIT_MAX));
     for other in ["ListTables", "PutItem"] {
-        ask(other, "{}").await;
-        assert_eq!(ask("DescribeTable", asked).await, kept, "{other}");
+        ask(&engine, other, "{}").await;
+        assert_eq!(ask(&engine, "DescribeTable", asked).await, kept, "{other}");
     }
     // Refused or not: the table may have changed. So the engine is asked, and it refuses.
-    ask("UpdateTable", "{}").await;
-    assert_eq!(ask("DescribeTable", asked).await.0, 400);
+    ask(&engine, "UpdateTable", "{}").await;
+    assert_eq!(ask(&engine, "DescribeTable", asked).await.0, 400);
     engine.stop().await;
 }
 
@@ -647,6 +654,11 @@ fn texts_of(connection: &Connection, query: &str, column: &str) -> Vec<String> {
         .unwrap()
 }
 
+fn plan_of(connection: &Connection, query: &str) -> String {
+    let explain = format!("EXPLAIN QUERY PLAN {query}");
+    texts_of(connection, &explain, "detail").join("; ")
+}
+
 #[tokio::test]
 async fn the_indexes_serve_the_engines_own_queries() {
     let folder = Folder::new();
@@ -660,16 +672,8 @@ async fn the_indexes_serve_the_engines_own_queries() {
         "id INTEGER, table_name TEXT, event_name TEXT, keys_json TEXT, new_image TEXT, old_image TEXT, sequence_number TEXT, \
          shard_id TEXT, created_at INTEGER, user_identity TEXT, event_id TEXT"
     );
-    let plan = |query: &str| {
-        texts_of(
-            &connection,
-            &format!("EXPLAIN QUERY PLAN {query}"),
-            "detail",
-        )
-        .join("; ")
-    };
     for (query, index) in ENGINE_QUERIES {
-        let plan = plan(query);
+        let plan = plan_of(&connection, query);
         // It searches the index in the required order: no scan and no sort.
         let is_search = plan.starts_with("SEARCH _stream_records USING")
             && plan.contains(&format!("INDEX {index} ("));
@@ -678,7 +682,7 @@ async fn the_indexes_serve_the_engines_own_queries() {
     connection
         .execute_batch("DROP INDEX pagemark_stream_by_table")
         .unwrap();
-    let without = plan(ENGINE_QUERIES[0].0);
+    let without = plan_of(&connection, ENGINE_QUERIES[0].0);
     assert!(
         !without.contains("pagemark_stream_by_table"),
         "the check can fail: {without}"
@@ -719,6 +723,11 @@ fn list_tables(lines: &str) -> String {
     )
 }
 
+/// A request to a host, with more lines of a head.
+fn list_tables_of(host: &str, more: &str) -> String {
+    list_tables(&format!("Host: {host}\r\nConnection: close\r\n{more}"))
+}
+
 #[tokio::test]
 async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_answer() {
     let folder = Folder::new();
@@ -728,17 +737,14 @@ async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_an
         "OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:8080\r\nConnection: close\r\n\
          Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-amz-target\r\n\r\n"
     );
-    let page = |host: &str, more: &str| {
-        list_tables(&format!("Host: {host}\r\nConnection: close\r\n{more}"))
-    };
     let local = format!("127.0.0.1:{port}");
     for refused in [
         preflight.clone(),
-        page(&local, "Origin: http://127.0.0.1:8080\r\n"),
-        page(&local, "Origin: null\r\n"),
-        page("evil.example", ""),
-        page(&format!("localhost.evil.example:{port}"), ""),
-        page(&local, "Host: evil.example\r\n"),
+        list_tables_of(&local, "Origin: http://127.0.0.1:8080\r\n"),
+        list_tables_of(&local, "Origin: null\r\n"),
+        list_tables_of("evil.example", ""),
+        list_tables_of(&format!("localhost.evil.example:{port}"), ""),
+        list_tables_of(&local, "Host: evil.example\r\n"),
         list_tables("Connection: close\r\n"),
     ] {
         let answer = exchange(&engine, &refused).await;
@@ -755,7 +761,7 @@ async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_an
             .contains("access-control-")
     );
     for host in [local, format!("localhost:{port}"), format!("[::1]:{port}")] {
-        let answer = exchange(&engine, &page(&host, "")).await;
+        let answer = exchange(&engine, &list_tables_of(&host, "")).await;
         assert!(
             answer.starts_with("http/1.1 200 ") && answer.contains(TABLE),
             "{answer}"

@@ -62,37 +62,39 @@ mod tests {
 
     use super::*;
 
+    /// Whether a request, a sweep and the second connection may begin now.
+    fn may_begin(lock: &WriteLock) -> [bool; 3] {
+        let request = lock.request().now_or_never().is_some();
+        let sweep = lock.sweep().now_or_never().is_some();
+        let second = lock.second_connection().now_or_never().is_some();
+        [request, sweep, second]
+    }
+
     #[tokio::test]
     async fn the_second_connection_is_alone_and_requests_pass_a_sweep() {
         let folder = tempfile::tempdir().unwrap();
         let lock = WriteLock::new(FileLock::take(&folder.path().join("lock")).unwrap());
-        let may_begin = || {
-            let request = lock.request().now_or_never().is_some();
-            let sweep = lock.sweep().now_or_never().is_some();
-            let second = lock.second_connection().now_or_never().is_some();
-            [request, sweep, second]
-        };
-        assert_eq!(may_begin(), [true, true, true]);
+        assert_eq!(may_begin(&lock), [true, true, true]);
         let request = lock.request().await;
-        assert_eq!(may_begin(), [true, true, false], "during a request");
+        assert_eq!(may_begin(&lock), [true, true, false], "during a request");
         drop(request);
         let sweep = lock.sweep().await;
         let waiting = lock.second_connection();
         tokio::pin!(waiting);
         assert!(waiting.as_mut().now_or_never().is_none());
         assert_eq!(
-            may_begin(),
+            may_begin(&lock),
             [true, false, false],
             "during a sweep, while the second connection waits"
         );
         drop(sweep);
         let second = waiting.await;
         assert_eq!(
-            may_begin(),
+            may_begin(&lock),
             [false, false, false],
             "while the second connection writes"
         );
         drop(second);
-        assert_eq!(may_begin(), [true, true, true]);
+        assert_eq!(may_begin(&lock), [true, true, true]);
     }
 }

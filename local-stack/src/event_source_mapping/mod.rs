@@ -115,7 +115,10 @@ impl EventSourceMapping {
             client,
             arn: stream_arn,
         };
-        let pace = writes.map_or(Pace::Service, Pace::Woken);
+        let pace = match writes {
+            Some(writes) => Pace::Woken(writes),
+            None => Pace::Service,
+        };
         Self {
             function,
             settings,
@@ -167,7 +170,8 @@ impl EventSourceMapping {
 
     /// Reads a shard to its end, which only comes when the shard is closed.
     async fn read_shard(&self, shard_id: String, shards: &Mutex<Shards>) {
-        let (mut iterator, mut processed) = (None, None);
+        let mut iterator = None;
+        let mut processed = None;
         let mut pace = self.pace.clone();
         loop {
             // Before the poll: a write during the poll may be missed by it.
@@ -343,17 +347,18 @@ mod tests {
 
     use super::*;
 
+    /// The worker of an item with this sort key, and the partition key of all.
+    fn worker_of_item(number: u32) -> u64 {
+        let sk = format!("PRODUCT#{number}/~/~");
+        let keys = json!({ "pk": { "S": "COMMENT#c1" }, "sk": { "S": sk } });
+        worker_of(&json!({ "dynamodb": { "Keys": keys } }), 10)
+    }
+
     #[test]
     fn an_item_has_one_worker_and_the_items_of_a_partition_key_have_several() {
-        let worker = |number: u32| {
-            let (pk, sk) = ("COMMENT#c1", format!("PRODUCT#{number}/~/~"));
-            worker_of(
-                &json!({ "dynamodb": { "Keys": { "pk": { "S": pk }, "sk": { "S": sk } } } }),
-                10,
-            )
-        };
-        let workers = || (0..100).map(worker);
-        assert!(workers().eq(workers()));
-        assert!(workers().collect::<BTreeSet<_>>().len() > 1);
+        let workers: Vec<u64> = (0..100).map(worker_of_item).collect();
+        let again: Vec<u64> = (0..100).map(worker_of_item).collect();
+        assert_eq!(workers, again);
+        assert!(workers.into_iter().collect::<BTreeSet<_>>().len() > 1);
     }
 }

@@ -45,17 +45,19 @@ pub(super) fn first_failed(
     answer: Option<&DynamoDbEventResponse>,
 ) -> Option<usize> {
     let Some(answer) = answer else { return Some(0) };
-    let place = |named: Option<&str>| {
-        records
-            .iter()
-            .position(|record| named.is_some() && sequence_number(record) == named)
-            .unwrap_or(0)
-    };
     answer
         .batch_item_failures
         .iter()
-        .map(|failure| place(failure.item_identifier.as_deref()))
+        .map(|failure| position_of(records, failure.item_identifier.as_deref()))
         .min()
+}
+
+/// The index of the record that a failure names, or of the first one if it names none of them.
+fn position_of(records: &[LambdaRecord], named: Option<&str>) -> usize {
+    records
+        .iter()
+        .position(|record| named.is_some() && sequence_number(record) == named)
+        .unwrap_or(0)
 }
 
 /// Decides the next step for a batch whose records failed from this index on.
@@ -136,16 +138,17 @@ mod tests {
         assert_eq!(first_failed(&records, None), Some(0));
     }
 
+    fn again(attempts: &[(&[&str], u32)]) -> NextStep {
+        NextStep::Again(
+            attempts
+                .iter()
+                .map(|(numbers, failures)| attempt(numbers, *failures))
+                .collect(),
+        )
+    }
+
     #[test]
     fn a_failed_batch_is_retried_from_its_first_failure_split_or_given_up() {
-        let again = |attempts: &[(&[&str], u32)]| {
-            NextStep::Again(
-                attempts
-                    .iter()
-                    .map(|(numbers, failures)| attempt(numbers, *failures))
-                    .collect(),
-            )
-        };
         for (numbers, failures, failed_from, bisect, expected) in [
             (&["1", "2", "3"][..], 2, 1, true, again(&[(&["2", "3"], 0)])),
             (

@@ -1,9 +1,6 @@
 //! Converts stream records to the form that the Lambda service sends.
 
-use aws_sdk_dynamodbstreams::{
-    primitives::DateTime,
-    types::{AttributeValue, Record as SdkRecord},
-};
+use aws_sdk_dynamodbstreams::types::{AttributeValue, Record as SdkRecord};
 use serde_dynamo::Item;
 use serde_json::{Map, Value, json};
 
@@ -19,10 +16,10 @@ pub fn to_lambda_record(record: SdkRecord, stream_arn: &str) -> Result<Value, St
         return Err(StreamError::Stream("a record has no content".to_owned()));
     };
     let mut dynamodb = Map::new();
-    let created = change
-        .approximate_creation_date_time
-        .as_ref()
-        .map_or(0.0, DateTime::as_secs_f64);
+    let created = match &change.approximate_creation_date_time {
+        Some(created) => created.as_secs_f64(),
+        None => 0.0,
+    };
     dynamodb.insert("ApproximateCreationDateTime".to_owned(), json!(created));
     for (name, item) in [
         ("Keys", change.keys),

@@ -57,24 +57,23 @@ impl Shards {
             });
         }
         self.described_at = Some(began);
-        // An unknown parent is older than the stream's retention.
-        let is_open = |id: &String| {
-            self.known
-                .get(id)
-                .is_some_and(|shard| shard.progress != ShardProgress::Ended)
-        };
-        let waiting = self
-            .known
-            .iter()
-            .filter(|(_, shard)| shard.progress == ShardProgress::Waiting);
-        let ready: Vec<String> = waiting
-            .filter(|(_, shard)| !shard.parent.as_ref().is_some_and(is_open))
-            .map(|(id, _)| id.clone())
-            .collect();
+        let mut ready = Vec::new();
+        for (id, shard) in &self.known {
+            let is_waiting = shard.progress == ShardProgress::Waiting;
+            if is_waiting && !shard.parent.as_deref().is_some_and(|id| self.is_open(id)) {
+                ready.push(id.clone());
+            }
+        }
         for id in &ready {
             self.set(id, ShardProgress::Reading(None));
         }
         ready
+    }
+
+    /// Whether a shard may still have records. An unknown one is older than the stream's retention.
+    fn is_open(&self, id: &str) -> bool {
+        let shard = self.known.get(id);
+        shard.is_some_and(|shard| shard.progress != ShardProgress::Ended)
     }
 
     /// Records that a poll of a shard, started at `began`, found nothing new.
@@ -97,12 +96,15 @@ impl Shards {
     /// it is open. So no unknown shard can hold records from before that poll, however old the
     /// stream's description is.
     pub(super) fn caught_up_at(&self) -> Option<Instant> {
-        let mut earliest = None;
+        let mut earliest: Option<Instant> = None;
         for shard in self.known.values() {
             match shard.progress {
                 ShardProgress::Ended => {}
                 ShardProgress::Reading(Some(began)) => {
-                    earliest = Some(earliest.map_or(began, |at: Instant| at.min(began)))
+                    earliest = match earliest {
+                        Some(at) => Some(at.min(began)),
+                        None => Some(began),
+                    };
                 }
                 ShardProgress::Waiting | ShardProgress::Reading(None) => return None,
             }
@@ -126,16 +128,20 @@ mod tests {
 
     /// Parses shards written as `child<parent`.
     fn described(shards: &[&str]) -> BTreeMap<String, Option<String>> {
-        let shard = |text: &&str| match text.split_once('<') {
-            Some((id, parent)) => (id.to_owned(), Some(parent.to_owned())),
-            None => ((*text).to_owned(), None),
-        };
-        shards.iter().map(shard).collect()
+        let mut described = BTreeMap::new();
+        for shard in shards {
+            match shard.split_once('<') {
+                Some((id, parent)) => described.insert(id.to_owned(), Some(parent.to_owned())),
+                None => described.insert((*shard).to_owned(), None),
+            };
+        }
+        described
     }
 
     #[test]
     fn a_shard_is_read_when_its_parent_has_been_read_to_its_end() {
-        let (mut shards, now) = (Shards::default(), Instant::now());
+        let mut shards = Shards::default();
+        let now = Instant::now();
         let all = ["a", "b<a", "c<b", "d<a", "e<forgotten"];
         assert_eq!(shards.describe(described(&all), now), ["a", "e"]);
         assert_eq!(
@@ -157,7 +163,8 @@ mod tests {
 
     #[test]
     fn a_shard_that_the_stream_has_forgotten_holds_up_no_child() {
-        let (mut shards, now) = (Shards::default(), Instant::now());
+        let mut shards = Shards::default();
+        let now = Instant::now();
         assert_eq!(shards.describe(described(&["a"]), now), ["a"]);
         assert_eq!(
             shards.describe(described(&["b<a"]), now),
@@ -171,27 +178,29 @@ mod tests {
     #[test]
     fn caught_up_means_with_every_shard_there_may_be() {
         let start = Instant::now();
-        let at = |seconds| start + Duration::from_secs(seconds);
+        let at: Vec<Instant> = (0..=8)
+            .map(|seconds| start + Duration::from_secs(seconds))
+            .collect();
         let mut shards = Shards::default();
         assert_eq!(shards.caught_up_at(), None, "nobody has looked");
-        shards.describe(described(&[]), at(1));
-        assert_eq!(shards.caught_up_at(), Some(at(1)), "no shards, no records");
-        shards.describe(described(&["a", "b"]), at(2));
-        shards.caught_up("a", at(4));
+        shards.describe(described(&[]), at[1]);
+        assert_eq!(shards.caught_up_at(), Some(at[1]), "no shards, no records");
+        shards.describe(described(&["a", "b"]), at[2]);
+        shards.caught_up("a", at[4]);
         assert_eq!(shards.caught_up_at(), None, "nothing is known of b");
-        shards.caught_up("b", at(3));
-        assert_eq!(shards.caught_up_at(), Some(at(3)));
-        shards.caught_up("b", at(5));
-        assert_eq!(shards.caught_up_at(), Some(at(4)));
+        shards.caught_up("b", at[3]);
+        assert_eq!(shards.caught_up_at(), Some(at[3]));
+        shards.caught_up("b", at[5]);
+        assert_eq!(shards.caught_up_at(), Some(at[4]));
         shards.ended("a");
         assert_eq!(shards.caught_up_at(), None, "it may have children");
-        shards.describe(described(&["a", "b", "c<a"]), at(6));
+        shards.describe(described(&["a", "b", "c<a"]), at[6]);
         assert_eq!(shards.caught_up_at(), None, "nothing is known of c");
-        shards.caught_up("c", at(7));
-        assert_eq!(shards.caught_up_at(), Some(at(5)));
+        shards.caught_up("c", at[7]);
+        assert_eq!(shards.caught_up_at(), Some(at[5]));
         shards.ended("b");
         shards.ended("c");
-        shards.describe(described(&["a", "b", "c<a"]), at(8));
-        assert_eq!(shards.caught_up_at(), Some(at(8)), "the stream is closed");
+        shards.describe(described(&["a", "b", "c<a"]), at[8]);
+        assert_eq!(shards.caught_up_at(), Some(at[8]), "the stream is closed");
     }
 }

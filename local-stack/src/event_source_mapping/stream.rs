@@ -41,7 +41,8 @@ pub(super) struct Stream {
 
 impl Stream {
     pub(super) async fn describe(&self) -> Result<BTreeMap<String, Option<String>>, StreamError> {
-        let (mut described, mut start) = (BTreeMap::new(), None);
+        let mut described = BTreeMap::new();
+        let mut start = None;
         for _ in 0..DESCRIBE_CALLS_MAX {
             let call = self
                 .client

@@ -54,9 +54,25 @@ pub(crate) struct Export<'run> {
     pub(crate) problems: u64,
 }
 
-/// The lines that were read again, in a file: the start and the length of each, by its place in the
-/// order.
-type Again = (File, BTreeMap<(ProductId, Cd), (u64, usize)>);
+/// The lines of the comments that were read again.
+struct ReadAgain {
+    file: File,
+    lines: BTreeMap<(ProductId, Cd), StagedLine>,
+}
+
+/// Where a line is in a file.
+struct StagedLine {
+    start: u64,
+    bytes: usize,
+}
+
+impl StagedLine {
+    fn read(&self, file: &File) -> io::Result<Vec<u8>> {
+        let mut line = vec![0; self.bytes];
+        file.read_exact_at(&mut line, self.start)?;
+        Ok(line)
+    }
+}
 
 impl<'run> Export<'run> {
     pub(crate) fn of(table: &'run Table) -> Self {
@@ -70,13 +86,15 @@ impl<'run> Export<'run> {
     /// Exports all comments, and says what the export holds. The target stays as it was if that
     /// ends early.
     pub(crate) async fn comments(&mut self, target: &ExportTarget) -> anyhow::Result<()> {
-        let (began, settings) = (now(), JobSettings::default());
+        let began = now();
+        let settings = JobSettings::default();
         let scanned = self.scan(target.stage()?).await?;
         // An item without its keys is in no index. The repair job remembers those that it has met.
         self.name(unresolved_comments(self.table).await?);
         // A change that was acknowledged before has its entry in the journal, which is read
         // strongly consistent.
-        let (from, holds) = (journal_from(began, &settings), now());
+        let from = journal_from(began, &settings);
+        let holds = now();
         let window = Window {
             from,
             to: journal_to(holds, &settings),
@@ -84,9 +102,9 @@ impl<'run> Export<'run> {
         let mut journal = Journal::new(self.table, window);
         while let Some(part) = journal.next().await? {
             self.name(part.named);
-            part.unreadable
-                .iter()
-                .for_each(|what| self.add_problem(what));
+            for problem in &part.unreadable {
+                self.add_problem(problem);
+            }
         }
         // Entries expire while the export reads.
         ensure!(
@@ -95,12 +113,11 @@ impl<'run> Export<'run> {
         );
         let named = std::mem::take(&mut self.named);
         let again = self.read_again(&named, target.stage()?).await?;
-        let (name, ends, count) = (&target.name, now(), HumanCount(named.len() as u64));
-        let comments = HumanCount(
-            target
-                .write(move |to| merge(scanned, &named, again, to))
-                .await?,
-        );
+        let ends = now();
+        let count = HumanCount(named.len() as u64);
+        let written = target.write(move |to| merge(scanned, &named, again, to));
+        let comments = HumanCount(written.await?);
+        let name = &target.name;
         eprintln!("{name}: {comments} comments, of which {count} were read again at the end");
         eprintln!(
             "{name}: every change acknowledged before {holds} is in it, and none made after {ends}"
@@ -113,7 +130,8 @@ impl<'run> Export<'run> {
         let _display = progress.show("export");
         let products = self.products().await?;
         progress.expect(products.len() as u64);
-        let (mut staged, table) = (BufWriter::new(staged), self.table);
+        let mut staged = BufWriter::new(staged);
+        let table = self.table;
         // Tasks take their answers while the comments of an earlier product are read, whose
         // time-outs would run on else.
         let begun = stream::iter(products).map(|product| {
@@ -160,7 +178,9 @@ impl<'run> Export<'run> {
                 let part = self.table.products_part(shard, from).await?;
                 for product in part.rows {
                     match product {
-                        Ok(product) => drop(products.insert(product)),
+                        Ok(product) => {
+                            products.insert(product);
+                        }
                         Err(entry) => self.name_malformed(&entry.key, &entry.problem),
                     }
                 }
@@ -210,51 +230,54 @@ impl<'run> Export<'run> {
         &mut self,
         named: &BTreeSet<(CommentId, ProductId)>,
         mut file: File,
-    ) -> anyhow::Result<Again> {
+    ) -> anyhow::Result<ReadAgain> {
         let table = self.table;
         let reads = stream::iter(named).map(|(id, product)| table.primary_item_in(id, product));
-        let (mut reads, mut lines, mut start) = (reads.buffered(READS_AT_ONCE), BTreeMap::new(), 0);
+        let mut reads = reads.buffered(READS_AT_ONCE);
+        let mut lines = BTreeMap::new();
+        let mut start = 0;
         let mut first: Option<Comment> = None;
         while let Some(item) = reads.try_next().await? {
-            match item.map(|item| comment_of_primary(&item)) {
-                Some(Ok(comment)) => {
-                    let refused = match first.take_if(|first| first.id == comment.id) {
-                        // It has moved to another product between two reads.
-                        Some(first)
-                            if table
-                                .primary_item_in(&first.id, &first.product)
-                                .await?
-                                .is_none() =>
-                        {
-                            continue;
-                        }
-                        Some(first) => Some(format!(
-                            "product {:?} has a comment with this id",
-                            first.product.as_str()
-                        )),
-                        None => check(&comment).err().map(|error| error.to_string()),
-                    };
-                    if let Some(reason) = refused {
-                        let sk = FilterKey::primary(comment.product.clone()).to_string();
-                        let pk = comment_pk(&comment.id);
-                        self.add_problem(&format!(
-                            "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
-                        ));
-                    }
-                    let (key, line) = (
-                        (comment.product.clone(), comment.cd()),
-                        to_line(comment.clone())? + "\n",
-                    );
-                    file.write_all(line.as_bytes()).context(NOT_KEPT)?;
-                    lines.insert(key, (start, line.len()));
-                    start += line.len() as u64;
-                    first = Some(comment);
+            let Some(item) = item else { continue };
+            let comment = match comment_of_primary(&item) {
+                Ok(comment) => comment,
+                Err(problem) => {
+                    self.add_problem(&problem.to_string());
+                    continue;
                 }
-                Some(Err(problem)) => self.add_problem(&problem.to_string()),
-                None => {}
+            };
+            let refused = match first.take_if(|first| first.id == comment.id) {
+                // It has moved to another product between two reads.
+                Some(first)
+                    if table
+                        .primary_item_in(&first.id, &first.product)
+                        .await?
+                        .is_none() =>
+                {
+                    continue;
+                }
+                Some(first) => Some(format!(
+                    "product {:?} has a comment with this id",
+                    first.product.as_str()
+                )),
+                None => check(&comment).err().map(|error| error.to_string()),
+            };
+            if let Some(reason) = refused {
+                let sk = FilterKey::primary(comment.product.clone()).to_string();
+                let pk = comment_pk(&comment.id);
+                self.add_problem(&format!(
+                    "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
+                ));
             }
+            let key = (comment.product.clone(), comment.cd());
+            let line = to_line(comment.clone())? + "\n";
+            file.write_all(line.as_bytes()).context(NOT_KEPT)?;
+            let bytes = line.len();
+            lines.insert(key, StagedLine { start, bytes });
+            start += bytes as u64;
+            first = Some(comment);
         }
-        Ok((file, lines))
+        Ok(ReadAgain { file, lines })
     }
 
     /// Exports the records of products, ordered by product. Each shard is read strongly consistent.
@@ -267,21 +290,24 @@ impl<'run> Export<'run> {
                 let part = self.table.records_part(shard, from).await?;
                 for record in part.rows {
                     match record {
-                        Ok(record) => drop(
-                            lines.insert(record.product.clone(), to_product_line(record)? + "\n"),
-                        ),
+                        Ok(record) => {
+                            let product = record.product.clone();
+                            lines.insert(product, to_product_line(record)? + "\n");
+                        }
                         Err(entry) => self.add_problem(&entry.problem.to_string()),
                     }
                 }
                 next = part.next.map(Some);
             }
         }
-        let (name, count) = (&target.name, HumanCount(lines.len() as u64));
+        let name = &target.name;
+        let count = HumanCount(lines.len() as u64);
         target
             .write(move |to| {
-                lines
-                    .into_values()
-                    .try_for_each(|line| to.write_all(line.as_bytes()))
+                for line in lines.into_values() {
+                    to.write_all(line.as_bytes())?;
+                }
+                Ok(())
             })
             .await?;
         eprintln!("{name}: the records of {count} products");
@@ -303,25 +329,24 @@ fn check(comment: &Comment) -> Result<(), InvalidInput> {
     CommentText::new(title, body, author).and_then(|_| comment.site.check())
 }
 
+/// What a scanned line is sorted by.
+#[derive(Deserialize)]
+struct ScannedLine {
+    id: CommentId,
+    product: ProductId,
+    created_at: Timestamp,
+}
+
 /// Writes the lines in order: the scanned ones without those of `named` comments, and `again`.
 /// Returns their number.
 fn merge(
     mut scanned: File,
     named: &BTreeSet<(CommentId, ProductId)>,
-    (file, again): Again,
+    again: ReadAgain,
     to: &mut dyn Write,
 ) -> io::Result<u64> {
-    #[derive(Deserialize)]
-    struct ScannedLine {
-        id: CommentId,
-        product: ProductId,
-        created_at: Timestamp,
-    }
-    let (mut count, mut again) = (again.len() as u64, again.into_iter().peekable());
-    let read = |(start, length)| {
-        let mut line = vec![0; length];
-        file.read_exact_at(&mut line, start).map(|()| line)
-    };
+    let mut count = again.lines.len() as u64;
+    let mut lines_again = again.lines.into_iter().peekable();
     scanned.rewind()?;
     for line in BufReader::new(scanned).lines() {
         let line = line? + "\n";
@@ -337,14 +362,16 @@ fn merge(
                 id: id.clone(),
             },
         );
-        while let Some((_, before)) = again.next_if(|(other, _)| *other < key) {
-            to.write_all(&read(before)?)?;
+        while let Some((_, before)) = lines_again.next_if(|(other, _)| *other < key) {
+            to.write_all(&before.read(&again.file)?)?;
         }
         if !named.contains(&(id, product)) {
             to.write_all(line.as_bytes())?;
             count += 1;
         }
     }
-    again.try_for_each(|(_, last)| to.write_all(&read(last)?))?;
+    for (_, last) in lines_again {
+        to.write_all(&last.read(&again.file)?)?;
+    }
     Ok(count)
 }

@@ -83,37 +83,42 @@ impl ExportTarget {
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<T> + Send + 'static,
     ) -> anyhow::Result<T> {
-        let written = async {
-            let (to, replacing) = match &self.destination {
-                Destination::Stream(stream) => (stream.try_clone()?, None),
-                Destination::File(path) => {
-                    // As of a new file: the process's mask takes away from these.
-                    let permissions = Permissions::from_mode(0o666);
-                    let file = tempfile::Builder::new()
-                        .permissions(permissions)
-                        .tempfile_in(folder_of(path))?;
-                    if let Ok(replaced) = fs::metadata(path) {
-                        file.as_file().set_permissions(replaced.permissions())?;
-                    }
-                    (file.as_file().try_clone()?, Some((file, path)))
-                }
-            };
-            let compression = self.compression;
-            let written = blocking(move || {
-                let (mut to, written) =
-                    compression.write(BufWriter::with_capacity(256 * 1024, to), write)?;
-                to.flush().map(|()| written)
-            });
-            let written = written.await?;
-            if let Some((file, path)) = replacing {
-                file.as_file().sync_all()?;
-                file.persist(path)?;
-            }
-            io::Result::Ok(written)
-        };
-        written
+        self.try_to_write(write)
             .await
             .with_context(|| format!("{} cannot be written", self.name))
+    }
+
+    async fn try_to_write<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<T> + Send + 'static,
+    ) -> io::Result<T> {
+        let (to, replacing) = match &self.destination {
+            Destination::Stream(stream) => (stream.try_clone()?, None),
+            Destination::File(path) => {
+                // As of a new file: the process's mask takes away from these.
+                let permissions = Permissions::from_mode(0o666);
+                let file = tempfile::Builder::new()
+                    .permissions(permissions)
+                    .tempfile_in(folder_of(path))?;
+                if let Ok(replaced) = fs::metadata(path) {
+                    file.as_file().set_permissions(replaced.permissions())?;
+                }
+                (file.as_file().try_clone()?, Some((file, path)))
+            }
+        };
+        let compression = self.compression;
+        let written = blocking(move || {
+            let to = BufWriter::with_capacity(256 * 1024, to);
+            let (mut to, written) = compression.write(to, write)?;
+            to.flush()?;
+            io::Result::Ok(written)
+        })
+        .await?;
+        if let Some((file, path)) = replacing {
+            file.as_file().sync_all()?;
+            file.persist(path)?;
+        }
+        Ok(written)
     }
 }
 

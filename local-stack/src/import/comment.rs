@@ -95,10 +95,8 @@ impl TryFrom<CommentLine> for CommentRow {
             author_id,
         } = line;
         // What is stored may be spelled in more ways than what is new.
-        let (product, language) = (
-            ProductId::parse(product.as_str())?,
-            Language::parse(language.as_str())?,
-        );
+        let product = ProductId::parse(product.as_str())?;
+        let language = Language::parse(language.as_str())?;
         let author_id = match author_id {
             Some(Some(id)) => Some(Some(AuthorId::parse(id.as_str())?)),
             absent => absent,
@@ -154,21 +152,18 @@ pub fn to_line(comment: Comment) -> serde_json::Result<String> {
         text,
         site,
     } = comment;
-    let (title, body, author, status) =
-        (Some(text.title), text.body, Some(text.author), Some(status));
-    let (attributes, author_id) = (Some(site.attributes), Some(site.author_id));
     let line = CommentLine {
         id,
         product,
         language,
         rating,
         created_at,
-        title,
-        body,
-        author,
-        status,
-        attributes,
-        author_id,
+        title: Some(text.title),
+        body: text.body,
+        author: Some(text.author),
+        status: Some(status),
+        attributes: Some(site.attributes),
+        author_id: Some(site.author_id),
     };
     serde_json::to_string(&line)
 }
@@ -246,7 +241,8 @@ impl CommentRow {
             return Ok(RowOutcome::Created);
         };
         if present.product != *product {
-            let (id, product) = (id.as_str(), present.product.as_str());
+            let id = id.as_str();
+            let product = present.product.as_str();
             return Ok(RowOutcome::Refused(format!(
                 "id: {id:?} is in use by a comment of product {product:?}"
             )));
@@ -260,9 +256,10 @@ impl CommentRow {
             return Ok(RowOutcome::Differing);
         }
         if present.created_at != *created_at {
-            let (id, present) = (id.as_str(), present.created_at);
+            let id = id.as_str();
+            let created_at = present.created_at;
             return Ok(RowOutcome::Refused(format!(
-                "created_at: {id:?} is of {present}, which never changes"
+                "created_at: {id:?} is of {created_at}, which never changes"
             )));
         }
         if !options.dry_run {
@@ -336,18 +333,22 @@ mod tests {
         }
     }
 
+    /// The status of [`GOOD`] with this text instead of its status.
+    fn status_with(text: &str) -> Result<Option<Status>, String> {
+        parse_line(GOOD.replace(",\"status\":\"published\"", text).as_bytes())
+            .map(|comment| comment.status)
+    }
+
     #[test]
     fn a_line_without_a_status_says_none_and_an_unknown_one_is_refused() {
-        let status =
-            |with: &str| parse_line(GOOD.replace(",\"status\":\"published\"", with).as_bytes());
-        assert_eq!(status("").unwrap().status, None);
-        assert_eq!(status(",\"status\":null").unwrap().status, None);
+        assert_eq!(status_with("").unwrap(), None);
+        assert_eq!(status_with(",\"status\":null").unwrap(), None);
         assert_eq!(
-            status(",\"status\":\"hidden\"").unwrap().status,
+            status_with(",\"status\":\"hidden\"").unwrap(),
             Some(Status::Hidden)
         );
         assert!(
-            status(",\"status\":\"shown\"")
+            status_with(",\"status\":\"shown\"")
                 .unwrap_err()
                 .contains("shown")
         );

@@ -30,36 +30,36 @@ pub(super) fn read_date(
     zone: &TimeZone,
 ) -> Result<Timestamp, InvalidInput> {
     let text = text.trim();
-    let refuse = || {
-        InvalidInput::new(
-            "created_at",
-            format!("{text:?} is not a date of the form {form}"),
-        )
-    };
     let epoch_ms = if form == UNIX_MS {
         text.parse().ok()
     } else {
-        let instant = instant(form, text, zone).map_err(|_| refuse())?;
+        let instant = instant(form, text, zone).map_err(|_| not_a_date(form, text))?;
         instant
             .as_nanosecond()
             .div_euclid(1_000_000)
             .try_into()
             .ok()
     };
-    Timestamp::from_epoch_ms(epoch_ms.ok_or_else(refuse)?)
+    Timestamp::from_epoch_ms(epoch_ms.ok_or_else(|| not_a_date(form, text))?)
+}
+
+fn not_a_date(form: &str, text: &str) -> InvalidInput {
+    InvalidInput::new(
+        "created_at",
+        format!("{text:?} is not a date of the form {form}"),
+    )
 }
 
 /// The instant of a text. An offset may be written in every way: `+0200`, `+02:00`, `+02` or `Z`.
 fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String> {
     let digits = format.replace("%:z", "%z");
-    let utc = text
-        .strip_suffix('Z')
-        .filter(|_| digits.ends_with("%z"))
-        .map(|text| format!("{text}+0000"));
-    let text = utc.as_deref().unwrap_or(text);
-    let parsed = strtime::parse(&digits, text).or_else(|error| {
+    let spelled = match text.strip_suffix('Z') {
+        Some(local) if digits.ends_with("%z") => format!("{local}+0000"),
+        _ => text.to_owned(),
+    };
+    let parsed = strtime::parse(&digits, &spelled).or_else(|error| {
         // The directive for an offset with colons, whose minutes may be missing.
-        strtime::parse(digits.replace("%z", "%:::z"), text).map_err(|_| error.to_string())
+        strtime::parse(digits.replace("%z", "%:::z"), &spelled).map_err(|_| error.to_string())
     })?;
     if parsed.meridiem().is_some() && parsed.hour().is_none() {
         return Err("%p needs an hour".to_owned());

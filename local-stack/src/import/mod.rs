@@ -146,16 +146,19 @@ fn add_mistake(mistakes: &mut Vec<Mistake>, number: u64, reason: String) {
 
 /// A reason without its values: without digits, and what is in quotes.
 fn kind_of(reason: &str) -> String {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    let is_kind = |c: &char| {
-        let is_value = is_quoted || c.is_ascii_digit();
-        if *c == '"' && !is_escaped {
+    let mut kind = String::new();
+    let mut is_quoted = false;
+    let mut is_escaped = false;
+    for c in reason.chars() {
+        if !is_quoted && !c.is_ascii_digit() {
+            kind.push(c);
+        }
+        if c == '"' && !is_escaped {
             is_quoted = !is_quoted;
         }
-        is_escaped = is_quoted && *c == '\\' && !is_escaped;
-        !is_value
-    };
-    reason.chars().filter(is_kind).collect()
+        is_escaped = is_quoted && c == '\\' && !is_escaped;
+    }
+    kind
 }
 
 /// The reason why an import ended early, with advice for the user. What was imported stays, and a
@@ -207,15 +210,14 @@ pub async fn import(
         rows,
         progress,
     } = source;
-    let (writes, keys, report) = (JoinSet::new(), HashSet::new(), ImportReport::default());
     let mut import = Import {
         table,
         options,
         name,
         progress,
-        writes,
-        keys,
-        report,
+        writes: JoinSet::new(),
+        keys: HashSet::new(),
+        report: ImportReport::default(),
     };
     let interrupted = async {
         let mut interrupted = options.interrupted.clone()?;
@@ -256,10 +258,18 @@ struct Import<'a> {
     options: &'a ImportOptions,
     name: String,
     progress: Progress,
-    /// At most [`CONCURRENT`], each with its key, the number of its line and its text.
-    writes: JoinSet<(String, u64, String, Result<RowOutcome, StoreError>)>,
+    /// At most [`CONCURRENT`].
+    writes: JoinSet<WrittenRow>,
     keys: HashSet<String>,
     report: ImportReport,
+}
+
+/// What became of a row, and what a report says about it.
+struct WrittenRow {
+    key: String,
+    number: u64,
+    text: String,
+    outcome: Result<RowOutcome, StoreError>,
 }
 
 impl Import<'_> {
@@ -313,10 +323,16 @@ impl Import<'_> {
         }
         let key = content.key().to_owned();
         self.keys.insert(key.clone());
-        let (table, options) = (self.table.clone(), self.options.clone());
+        let table = self.table.clone();
+        let options = self.options.clone();
         self.writes.spawn(async move {
             let outcome = import_row(&content, &table, &options).await;
-            (key, number, text, outcome)
+            WrittenRow {
+                key,
+                number,
+                text,
+                outcome,
+            }
         });
         Ok(())
     }
@@ -325,10 +341,9 @@ impl Import<'_> {
         let Some(written) = self.writes.join_next().await else {
             return Ok(());
         };
-        let (key, number, text, outcome) =
-            written.unwrap_or_else(|panicked| resume_unwind(panicked.into_panic()));
-        self.keys.remove(&key);
-        self.count(number, outcome?, &text)
+        let written = written.unwrap_or_else(|panicked| resume_unwind(panicked.into_panic()));
+        self.keys.remove(&written.key);
+        self.count(written.number, written.outcome?, &written.text)
     }
 
     fn count(&mut self, number: u64, outcome: RowOutcome, text: &str) -> Result<(), ImportError> {
@@ -367,10 +382,8 @@ async fn import_row(
     table: &Table,
     options: &ImportOptions,
 ) -> Result<RowOutcome, StoreError> {
-    let (key, mut backoff) = (
-        content.key(),
-        Backoff::until(tokio::time::Instant::now() + TRIED_FOR),
-    );
+    let key = content.key();
+    let mut backoff = Backoff::until(tokio::time::Instant::now() + TRIED_FOR);
     loop {
         let last = match content.import(table, options).await {
             Ok(outcome) => return Ok(outcome),

@@ -63,27 +63,31 @@ impl ProductRow {
     /// The record as the row says, with what it does not name from the present one.
     fn details(&self, present: Option<&ProductDetails>) -> Result<ProductDetails, InvalidInput> {
         let present = present.cloned().unwrap_or_default();
-        let canonical =
-            |tag: Option<Language>| tag.map(|tag| Language::parse(tag.as_str())).transpose();
-        let image =
-            |text: Option<String>| text.map(|text| WebUrl::parse("image", &text)).transpose();
+        let name = ProductDetails::new_name(self.name.clone())?;
+        let image = match self.image.clone() {
+            Some(text) => text.map(|text| WebUrl::parse("image", &text)).transpose()?,
+            None => present.image,
+        };
+        let brand = match self.brand.clone() {
+            Some(brand) => ProductDetails::new_brand(brand)?,
+            None => present.brand,
+        };
+        let sku = match self.sku.clone() {
+            Some(sku) => ProductDetails::new_sku(sku)?,
+            None => present.sku,
+        };
+        let language = match self.language.clone() {
+            Some(tag) => tag.map(|tag| Language::parse(tag.as_str())).transpose()?,
+            None => present.language,
+        };
         Ok(ProductDetails {
-            name: ProductDetails::new_name(self.name.clone())?,
+            name,
             url: self.url.clone().unwrap_or(present.url),
-            image: self.image.clone().map_or(Ok(present.image), image)?,
-            brand: self
-                .brand
-                .clone()
-                .map_or(Ok(present.brand), ProductDetails::new_brand)?,
+            image,
+            brand,
             gtin: self.gtin.clone().unwrap_or(present.gtin),
-            sku: self
-                .sku
-                .clone()
-                .map_or(Ok(present.sku), ProductDetails::new_sku)?,
-            language: self
-                .language
-                .clone()
-                .map_or(Ok(present.language), canonical)?,
+            sku,
+            language,
         })
     }
 
@@ -103,7 +107,7 @@ impl ProductRow {
             None => RowOutcome::Created,
         };
         if !options.dry_run {
-            // Only this record is changed, and none that took its place since.
+            // Only this record is changed, and none that replaced it since.
             let revision = present.map(|present| present.revision);
             table
                 .put_product(&self.product, &details, |current| current == revision)

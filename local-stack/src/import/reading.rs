@@ -10,6 +10,7 @@ use clap::ValueEnum;
 use jiff::tz::TimeZone;
 use model::{
     AuthorId, CommentAttributes, CommentId, InvalidInput, Language, ProductId, Rating, Status,
+    Timestamp,
 };
 use serde_json::{Map, Value};
 
@@ -106,17 +107,25 @@ impl ReadingArgs {
     /// The fields for which a table with these columns has none: required ones, and those whose
     /// columns were named.
     pub(super) fn missing(&self, columns: &[String]) -> Vec<&'static str> {
-        let is_missing = |field: &&str| {
-            let column = self.column(field);
-            !columns.iter().any(|name| name == column) && assigned(&self.set, field).is_none()
-        };
-        let is_named =
-            |field: &&str| assigned(&self.map, field).is_some_and(|column| !column.is_empty());
-        REQUIRED
-            .into_iter()
-            .chain(OPTIONAL.into_iter().filter(is_named))
-            .filter(is_missing)
-            .collect()
+        let mut missing = Vec::new();
+        for field in REQUIRED {
+            if !self.has_value(field, columns) {
+                missing.push(field);
+            }
+        }
+        for field in OPTIONAL {
+            let is_named = assigned(&self.map, field).is_some_and(|column| !column.is_empty());
+            if is_named && !self.has_value(field, columns) {
+                missing.push(field);
+            }
+        }
+        missing
+    }
+
+    /// Whether a field has a value in a table with these columns: its column, or what is set.
+    fn has_value(&self, field: &str, columns: &[String]) -> bool {
+        let column = self.column(field);
+        columns.iter().any(|name| name == column) || assigned(&self.set, field).is_some()
     }
 
     fn columns(&self) -> impl Iterator<Item = &str> {
@@ -135,10 +144,12 @@ impl ReadingArgs {
     /// The column that a table's header means: one of a field, whatever the case of its letters,
     /// unless another header names it exactly.
     pub(super) fn column_of_header<'a>(&'a self, header: &'a str, headers: &[&str]) -> &'a str {
-        let is_meant = |column: &&str| {
-            column.to_lowercase() == header.to_lowercase() && !headers.contains(column)
-        };
-        self.columns().find(is_meant).unwrap_or(header)
+        for column in self.columns() {
+            if column.to_lowercase() == header.to_lowercase() && !headers.contains(&column) {
+                return column;
+            }
+        }
+        header
     }
 
     /// Makes a comment of a row. The error says in one line why it is none.
@@ -149,20 +160,12 @@ impl ReadingArgs {
     }
 
     fn line(&self, row: &Map<String, Value>) -> Result<CommentLine, InvalidInput> {
-        let date = |text: &str| match &self.date_format {
-            Some(format) => read_date(
-                format,
-                text,
-                self.time_zone.as_ref().unwrap_or(&TimeZone::UTC),
-            ),
-            None => rfc_3339(text),
-        };
         Ok(CommentLine {
             id: self.required(row, "id", CommentId::parse)?,
             product: self.required(row, "product", ProductId::parse)?,
             language: self.required(row, "language", Language::parse)?,
             rating: self.required(row, "rating", rating)?,
-            created_at: self.required(row, "created_at", date)?,
+            created_at: self.required(row, "created_at", |text| self.date(text))?,
             title: self.optional(row, "title", plain)?,
             body: self.required(row, "body", plain)?,
             author: self.optional(row, "author", plain)?,
@@ -172,6 +175,16 @@ impl ReadingArgs {
             attributes: self.optional(row, "attributes", CommentAttributes::parse)?,
             author_id: self.optional(row, "author_id", AuthorId::parse)?,
         })
+    }
+
+    fn date(&self, text: &str) -> Result<Timestamp, InvalidInput> {
+        match &self.date_format {
+            Some(format) => {
+                let utc = TimeZone::UTC;
+                read_date(format, text, self.time_zone.as_ref().unwrap_or(&utc))
+            }
+            None => rfc_3339(text),
+        }
     }
 
     fn required<T>(
@@ -198,13 +211,20 @@ impl ReadingArgs {
         parse: impl FnOnce(&str) -> Result<T, InvalidInput>,
     ) -> Result<Option<Option<T>>, InvalidInput> {
         let column = self.column(field);
-        let found = look_up(row, column).filter(|_| !column.is_empty());
-        let text = found.map(|value| text(field, value)).transpose()?;
-        // Where the file has none, the value that is set counts.
-        let set = || assigned(&self.set, field).map(str::to_owned);
-        match text.clone().filter(|text| !text.is_empty()).or_else(set) {
-            Some(text) => Ok(Some(Some(parse(&text)?))),
-            None => Ok(text.map(|_| None)),
+        let mut named = None;
+        if !column.is_empty()
+            && let Some(value) = look_up(row, column)
+        {
+            named = Some(text(field, value)?);
+        }
+        let value = match &named {
+            Some(text) if !text.is_empty() => Some(text.as_str()),
+            // Where the file has none, the value that is set counts.
+            _ => assigned(&self.set, field),
+        };
+        match value {
+            Some(text) => Ok(Some(Some(parse(text)?))),
+            None => Ok(named.map(|_| None)),
         }
     }
 }
@@ -256,7 +276,7 @@ fn plain(text: &str) -> Result<String, InvalidInput> {
 pub(super) mod tests {
     use clap::Parser;
     use serde_json::json;
-    use table::NewComment;
+    use table::{CommentPatch, NewComment};
 
     use super::*;
 
@@ -333,42 +353,46 @@ pub(super) mod tests {
         );
     }
 
+    fn patch_of(options: &[&str], values: &Value) -> CommentPatch {
+        reading(options).comment(&row(values)).unwrap().patch()
+    }
+
+    fn status_of(options: &[&str], values: &Value) -> Option<Status> {
+        made_well(options, values).status
+    }
+
     #[test]
     fn an_empty_value_of_a_named_column_is_null_and_a_missing_column_says_nothing() {
-        let patch = |options: &[&str], values: Value| {
-            reading(options).comment(&row(&values)).unwrap().patch()
-        };
         let empty = json!({"title": "", "author": null, "attributes": " ", "author_id": null});
-        let emptied = patch(&[], empty.clone());
+        let emptied = patch_of(&[], &empty);
         assert_eq!((emptied.title, emptied.author), (Some(None), Some(None)));
         assert_eq!(
             (emptied.attributes, emptied.author_id),
             (Some(None), Some(None))
         );
-        let left = patch(&["--map", "author="], json!({"title": "", "author": "A"}));
-        assert_eq!((left.title, left.author), (Some(None), None));
-        assert_eq!((left.attributes, left.author_id), (None, None));
+        let partial = patch_of(&["--map", "author="], &json!({"title": "", "author": "A"}));
+        assert_eq!((partial.title, partial.author), (Some(None), None));
+        assert_eq!((partial.attributes, partial.author_id), (None, None));
         assert_eq!(
-            patch(&["--set", "author=B"], empty).author,
+            patch_of(&["--set", "author=B"], &empty).author,
             Some(Some("B".to_owned()))
         );
     }
 
     #[test]
     fn a_status_is_read_under_any_name_and_only_where_the_file_has_one() {
-        let status = |options: &[&str], values: Value| made_well(options, &values).status;
-        assert_eq!(status(&[], json!({})), None);
+        assert_eq!(status_of(&[], &json!({})), None);
         assert_eq!(
-            status(&[], json!({"status": "hidden"})),
+            status_of(&[], &json!({"status": "hidden"})),
             Some(Status::Hidden)
         );
         let options = ["--map", "status=state"];
         assert_eq!(
-            status(&options, json!({"state": " Pending ", "status": "sent"})),
+            status_of(&options, &json!({"state": " Pending ", "status": "sent"})),
             Some(Status::Pending)
         );
         assert_eq!(
-            status(&["--set", "status=pending"], json!({"status": null})),
+            status_of(&["--set", "status=pending"], &json!({"status": null})),
             Some(Status::Pending)
         );
         let error = made(&[], &json!({"status": "sent"})).unwrap_err();
@@ -378,9 +402,9 @@ pub(super) mod tests {
         );
         // A column that means something else is left out.
         assert_eq!(
-            status(
+            status_of(
                 &["--map", "status="],
-                json!({"status": "sent", "": "hidden"})
+                &json!({"status": "sent", "": "hidden"})
             ),
             None
         );
@@ -447,9 +471,8 @@ pub(super) mod tests {
     #[test]
     fn a_table_without_a_column_for_a_required_field_is_noticed() {
         let columns = ["stars", "body", "product"].map(str::to_owned);
-        let missing = |options: &[&str]| reading(options).missing(&columns);
         assert_eq!(
-            missing(&["--map", "rating=stars"]),
+            reading(&["--map", "rating=stars"]).missing(&columns),
             ["id", "language", "created_at"]
         );
         let options = [
@@ -462,7 +485,7 @@ pub(super) mod tests {
             "--set",
             "created_at=2024-01-01",
         ];
-        assert!(missing(&options).is_empty());
+        assert!(reading(&options).missing(&columns).is_empty());
     }
 
     #[test]

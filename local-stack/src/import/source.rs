@@ -66,7 +66,8 @@ impl ImportSource {
     pub fn of_comments(
         comments: impl IntoIterator<Item = NewComment, IntoIter: Send> + 'static,
     ) -> Self {
-        let (comments, progress) = (comments.into_iter(), Progress::default());
+        let comments = comments.into_iter();
+        let progress = Progress::default();
         progress.expect(comments.size_hint().1.unwrap_or_default() as u64);
         let shown = progress.clone();
         let rows = (1..).zip(comments).map(move |(number, comment)| {
@@ -85,14 +86,29 @@ impl ImportSource {
     }
 }
 
-/// The rows of JSON Lines without blank ones, each by `parse`. A file that is one array is an
-/// error.
+/// The rows of JSON Lines, each by `parse`.
 fn json_rows(
     lines: LineReader,
     parse: impl Fn(&[u8]) -> Result<RowContent, String> + Send + 'static,
 ) -> ImportRows {
-    let mut is_first = true;
-    let mut row = move |(number, line): NumberedLine| {
+    Box::new(JsonRows {
+        lines,
+        parse,
+        has_begun: false,
+    })
+}
+
+/// The rows of JSON Lines without blank ones. A file that is one array is an error.
+struct JsonRows<Parse> {
+    lines: LineReader,
+    parse: Parse,
+    /// Whether there was a line that is not blank.
+    has_begun: bool,
+}
+
+impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> JsonRows<Parse> {
+    /// The row of a line; `None` for a blank one.
+    fn row(&mut self, (number, line): NumberedLine) -> Result<Option<ImportRow>, ImportError> {
         let line = match line {
             Ok(line) => line,
             Err(reason) => return Ok(Some(ImportRow::new(number, Err(reason), String::new()))),
@@ -101,22 +117,36 @@ fn json_rows(
         if line.is_empty() {
             return Ok(None);
         }
-        let (is_first, is_array) = (std::mem::take(&mut is_first), line.starts_with(b"["));
+        let is_first = !self.has_begun;
+        self.has_begun = true;
+        let is_array = line.starts_with(b"[");
         if is_first && is_array {
             return Err(ImportError::Array(number));
         }
         let content = if is_array {
             Err(NOT_LINES.to_owned())
         } else {
-            parse(line)
+            (self.parse)(line)
         };
-        Ok(Some(ImportRow::new(
-            number,
-            content,
-            String::from_utf8_lossy(line).into_owned(),
-        )))
-    };
-    Box::new(lines.filter_map(move |line| line.and_then(&mut row).transpose()))
+        let text = String::from_utf8_lossy(line).into_owned();
+        Ok(Some(ImportRow::new(number, content, text)))
+    }
+}
+
+impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> Iterator for JsonRows<Parse> {
+    type Item = Result<ImportRow, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let row = match self.lines.next()? {
+                Ok(line) => self.row(line).transpose(),
+                Err(ended) => Some(Err(ended)),
+            };
+            if row.is_some() {
+                return row;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
