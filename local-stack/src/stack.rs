@@ -77,15 +77,11 @@ impl Stack {
         let mut parts = Parts::default();
         // 1. The engine, and the table in it.
         let (engine, dynamodb_url) = start_engine(&settings, &data_dir).await?;
-        let config = TableConfig {
-            comment_blob: settings.comment_blob.comment_blob,
-            ..table_config(TABLE, &dynamodb_url)
-        };
         let OpenedTable {
             table,
             table_id,
             stream_arn,
-        } = open_table(&config, engine.as_deref()).await?;
+        } = open_table(&settings, &dynamodb_url, engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
         let index_host =
             IndexHost::open(settings.redis_url.as_deref(), &data_dir.path, &table_id).await;
@@ -93,22 +89,20 @@ impl Stack {
         index.ping().await?;
         // 3. Where other commands find this stack.
         let control = ControlSocket::bind(&data_dir.path)?;
-        Running {
-            socket: control.path().to_owned(),
-        }
-        .announce(&table)
-        .await?;
+        let socket = control.path().to_owned();
+        Running { socket }.announce(&table).await?;
         // 4. The two functions, and the keeper of the page index, which waits for what the stream
         //    delivers again.
         let quarantine = data_dir.path.join(QUARANTINE);
-        let http_client = match &engine {
-            Some(engine) => engine.http_client(),
-            None => new_http_client(Some(&dynamodb_url))(),
-        };
-        let streams = streams_client(&dynamodb_url, http_client).await;
-        let to = Quarantine::Folder(quarantine.clone());
-        let [fan_out, indexing] =
-            event_source_mappings(engine.as_deref(), streams, stream_arn, &table, &index, &to);
+        let [fan_out, indexing] = event_source_mappings(
+            engine.as_deref(),
+            &dynamodb_url,
+            stream_arn,
+            &table,
+            &index,
+            &quarantine,
+        )
+        .await;
         let mappings = MappingProgress::of([fan_out.state(), indexing.state()], engine.as_ref());
         let newest = match &engine {
             Some(engine) => Some(engine.newest_stream_record(TABLE).await?),
@@ -118,14 +112,9 @@ impl Stack {
         let keeper = IndexKeeper::new(table.clone(), table_id.clone(), index.clone());
         let index_state = keeper.state();
         // 5. The API.
-        let api = ServedApi::start(
-            &settings,
-            &data_dir.path,
-            table.clone(),
-            index_host.client()?,
-            &parts,
-        )
-        .await?;
+        let api_index = index_host.client()?;
+        let api =
+            ServedApi::start(&settings, &data_dir.path, table.clone(), api_index, &parts).await?;
         if api.is_some() {
             data_dir.announce(Entrance {
                 dynamodb_url: dynamodb_url.clone(),
@@ -147,27 +136,9 @@ impl Stack {
             index_state: index_state.clone(),
             quarantine,
         };
-        parts.spawn(
-            "the control socket",
-            control.serve(stores, mappings.clone()),
-        );
-        if let Some(engine) = &engine {
-            spawn_beside_engine(
-                &mut parts,
-                engine,
-                &table,
-                &index_host,
-                &data_dir,
-                &mappings,
-                &settings,
-            );
-        }
-        let started = looked_at(index_state.clone());
-        parts.spawn(
-            "the schedule of repairs",
-            on_schedule(table.clone(), index.clone(), started, settings),
-        );
-        Ok(Self {
+        let controlled = control.serve(stores, mappings.clone());
+        parts.spawn("the control socket", controlled);
+        let mut stack = Self {
             table,
             index,
             dynamodb_url,
@@ -178,7 +149,36 @@ impl Stack {
             api,
             engine,
             data_dir,
-        })
+        };
+        stack.spawn_beside_engine(&settings);
+        stack.spawn_schedule(settings);
+        Ok(stack)
+    }
+
+    /// Spawns the parts that only a stack with the embedded engine has.
+    fn spawn_beside_engine(&mut self, settings: &StackSettings) {
+        let Some(engine) = &self.engine else { return };
+        if let IndexHost::Embedded(embedded) = &self.index_host
+            && !self.data_dir.is_temporary()
+        {
+            let saved = embedded
+                .clone()
+                .save_regularly(engine.clone(), settings.snapshot_every);
+            self.parts.spawn("what saves the page index", saved);
+        }
+        self.parts.spawn("the engine", engine.ended());
+        let disk_is_full = Arc::clone(&settings.api.disk_is_full);
+        let watched = watch_room(self.data_dir.path.clone(), disk_is_full);
+        self.parts.spawn("what watches the disk", watched);
+        let table = self.table.name().to_owned();
+        let trimmed = trim(engine.clone(), table, self.mappings.clone());
+        self.parts.spawn("what trims the stream", trimmed);
+    }
+
+    fn spawn_schedule(&mut self, settings: StackSettings) {
+        let started = looked_at(self.index_state.clone());
+        let scheduled = on_schedule(self.table.clone(), self.index.clone(), started, settings);
+        self.parts.spawn("the schedule of repairs", scheduled);
     }
 
     pub fn table(&self) -> &Table {
@@ -386,10 +386,18 @@ struct OpenedTable {
 }
 
 /// Opens the table, which is created if it is missing.
-async fn open_table(config: &TableConfig, engine: Option<&Engine>) -> anyhow::Result<OpenedTable> {
+async fn open_table(
+    settings: &StackSettings,
+    dynamodb_url: &str,
+    engine: Option<&Engine>,
+) -> anyhow::Result<OpenedTable> {
+    let config = TableConfig {
+        comment_blob: settings.comment_blob.comment_blob,
+        ..table_config(TABLE, dynamodb_url)
+    };
     let table = match engine {
-        Some(engine) => Table::connect_through(config, engine.http_client()).await,
-        None => Table::connect(config).await,
+        Some(engine) => Table::connect_through(&config, engine.http_client()).await,
+        None => Table::connect(&config).await,
     };
     let description = table.create_if_missing().await?;
     let stream_arn = description
@@ -406,45 +414,21 @@ async fn open_table(config: &TableConfig, engine: Option<&Engine>) -> anyhow::Re
     })
 }
 
-/// Spawns the parts that only a stack with the embedded engine has.
-fn spawn_beside_engine(
-    parts: &mut Parts,
-    engine: &Arc<Engine>,
-    table: &Table,
-    index_host: &IndexHost,
-    data_dir: &DataDir,
-    mappings: &MappingProgress,
-    settings: &StackSettings,
-) {
-    if let IndexHost::Embedded(embedded) = index_host
-        && !data_dir.is_temporary()
-    {
-        let saved = embedded
-            .clone()
-            .save_regularly(engine.clone(), settings.snapshot_every);
-        parts.spawn("what saves the page index", saved);
-    }
-    parts.spawn("the engine", engine.ended());
-    let disk_is_full = Arc::clone(&settings.api.disk_is_full);
-    parts.spawn(
-        "what watches the disk",
-        watch_room(data_dir.path.clone(), disk_is_full),
-    );
-    parts.spawn(
-        "what trims the stream",
-        trim(engine.clone(), table.name().to_owned(), mappings.clone()),
-    );
-}
-
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
-fn event_source_mappings(
+async fn event_source_mappings(
     engine: Option<&Engine>,
-    streams: aws_sdk_dynamodbstreams::Client,
+    dynamodb_url: &str,
     stream_arn: String,
     table: &Table,
     index: &PageIndex,
-    quarantine: &Quarantine,
+    quarantine: &Path,
 ) -> [EventSourceMapping; 2] {
+    let http_client = match engine {
+        Some(engine) => engine.http_client(),
+        None => new_http_client(Some(dynamodb_url))(),
+    };
+    let streams = streams_client(dynamodb_url, http_client).await;
+    let quarantine = Quarantine::Folder(quarantine.to_owned());
     let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
     let indexer = PageIndexer::new(index.clone(), quarantine.clone());
     let fan_out: Handler = Arc::new(move |event, deadline| {
@@ -471,7 +455,7 @@ fn event_source_mappings(
             streams,
             stream_arn,
             indexing,
-            quarantine.clone(),
+            quarantine,
             engine.map(Engine::writes),
         ),
     ]
