@@ -18,9 +18,10 @@ use table::{Table, TableConfig};
 use crate::{
     http::{connection::Bounds, server},
     look::LookError,
-    ops::{self, series},
+    operations,
     service::Service,
     settings::{ApiSettings, Settings},
+    telemetry::series,
 };
 
 /// How long requests under way may take to finish after a stop, in seconds. A request may take as
@@ -209,7 +210,7 @@ fn operations_server(
         connections_max,
         ..bounds.clone()
     };
-    let app = move || service.app(|_, config| ops::configure(config));
+    let app = move || service.app(|_, config| operations::configure(config));
     let server = server::serve(listener, 1, bounds, OPERATIONS_STOP_GRACE_SECONDS, app)
         .map_err(cannot_listen(address))?;
     Ok((address, server))

@@ -11,7 +11,8 @@
 //! | `read` | one page of comments, by number or by cursor: plan, page index, table; the walk over all products |
 //! | `store` | the clients of table and page index; every call is measured |
 //! | `texts` | the texts of pages, in the languages of the interface |
-//! | `ops` | health, metrics, access logs |
+//! | `telemetry` | what is counted and measured, below `store` |
+//! | `operations` | health, metrics and access logs for operators, above it |
 //! | [`links`], `error` | every URL that the service gives out; all errors and their HTTP statuses |
 //!
 //! **Invariant:** a part that is down never causes a 404. If a store does not answer, or the index
@@ -30,13 +31,14 @@ mod http;
 mod json;
 pub mod links;
 mod look;
-mod ops;
+mod operations;
 mod read;
 mod secrets;
 mod service;
 mod settings;
 mod site;
 mod store;
+mod telemetry;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -44,9 +46,9 @@ mod tokens;
 
 pub use application::{Application, StartError, in_process};
 pub use look::LookError;
-pub use ops::series::{PROCESS, Series};
 pub use secrets::{BearerToken, CursorKey, Scope, TokenHash};
 pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings, WritingSettings};
 pub use site::{Indexable, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
+pub use telemetry::series::{PROCESS, Series};
 pub use texts::InterfaceLanguage;
 pub use tokens::{NamedToken, TokenName};

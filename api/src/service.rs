@@ -21,11 +21,12 @@ use crate::{
     },
     json,
     look::LookError,
-    ops::{self, access, cost, is_operational, metrics::Metrics, series::Snapshot},
+    operations::{self, access},
     read::{cursor::CursorSealer, products::Products},
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
+    telemetry::{cost, is_operational, metrics::Metrics, series::Snapshot},
 };
 
 /// Maximum number of concurrent health checks and scrapes: several checkers, and some that have
@@ -93,7 +94,7 @@ impl Service {
 
     pub(crate) fn configure_all(&self, config: &mut web::ServiceConfig) {
         self.configure(config);
-        ops::configure(config);
+        operations::configure(config);
     }
 
     /// The layers around the routes that `configure` registers. A request passes them from the last

@@ -22,13 +22,13 @@ use super::{
 use crate::{
     http::entity_tag::WeakTagWriter,
     links,
-    ops::cost,
     read::{
         contrast::{Contrast, Side},
         page::ListingPage,
         place::{Neighbours, Place},
     },
     site::Indexing,
+    telemetry::cost,
     texts::Interface,
 };
 

@@ -103,7 +103,7 @@ mod tests {
     use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
-    use crate::{json::tests::service, ops};
+    use crate::{json::tests::service, operations};
 
     async fn fail() -> HttpResponse {
         panic!("this handler is wrong about {}", "something")
@@ -123,7 +123,7 @@ mod tests {
             for path in ["/api/v1/fails", "/fails", "/fragment/fails"] {
                 config.route(path, web::get().to(fail));
             }
-            ops::configure(config);
+            operations::configure(config);
         }))
         .await;
         for (path, media_type) in [

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::ops::cost::{Cost, QueryCost};
+use crate::telemetry::cost::{Cost, QueryCost};
 
 /// What the answer asked of the stores.
 #[derive(Debug, Serialize, ToSchema)]

@@ -15,7 +15,6 @@ use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, caching},
     links::{self, ListingUrls},
-    ops::cost,
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
@@ -25,6 +24,7 @@ use crate::{
     },
     site::Site,
     store::StoreClients,
+    telemetry::cost,
 };
 
 pub(crate) struct ListRequest {

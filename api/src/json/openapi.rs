@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, Problem},
-    ops::{health, scrape},
+    operations::{health, scrape},
     site::Site,
 };
 

@@ -30,7 +30,7 @@ use page_index::{Ranked, RankedQuery, Stats, StatsWanted};
 use table::PageQuery;
 
 use super::{ListingQuery, cursor::Cursor};
-use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
+use crate::{error::ApiError, store::StoreClients, telemetry::metrics::DriftSign};
 pub(crate) use beyond::check_known;
 use join::Join;
 

@@ -27,12 +27,12 @@ use table::{
 use tokio::time::Instant;
 
 use crate::{
-    ops::{
+    settings::ApiSettings,
+    telemetry::{
         cost,
         index_watch::{IndexAnswerKind, IndexWatch},
         metrics::{Metrics, Store},
     },
-    settings::ApiSettings,
 };
 use kept::{Fresh, Kept};
 use per_thread::PerThread;

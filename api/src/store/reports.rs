@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use model::{CommentId, Placement, ProductId, Timestamp};
 
-use crate::ops::metrics::DriftSign;
+use crate::telemetry::metrics::DriftSign;
 
 /// How long a write may be on its way, in milliseconds: longer than the functions take unless they
 /// are behind.

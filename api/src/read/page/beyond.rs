@@ -8,10 +8,10 @@ use table::PageQuery;
 use super::just_after;
 use crate::{
     error::ApiError,
-    ops::metrics::DriftSign,
     read::ListingQuery,
     site::{Site, UnknownProducts},
     store::StoreClients,
+    telemetry::metrics::DriftSign,
 };
 
 impl ListingQuery {

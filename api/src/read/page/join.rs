@@ -20,7 +20,9 @@ use model::{
 };
 use table::{Page, PageQuery};
 
-use crate::{error::ApiError, ops::metrics::DriftSign, read::ListingQuery, store::Difference};
+use crate::{
+    error::ApiError, read::ListingQuery, store::Difference, telemetry::metrics::DriftSign,
+};
 
 /// How a page with ranks is read.
 #[derive(Debug, Clone)]

@@ -2,11 +2,11 @@
 
 use actix_web::{HttpResponse, http::header, web};
 
-use super::metrics::Metrics;
 use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, load::Load},
     store::StoreClients,
+    telemetry::metrics::Metrics,
 };
 
 /// Everything that is counted, for Prometheus.

@@ -20,10 +20,9 @@ use actix_web::{
 };
 use tracing::Instrument;
 
-use super::is_operational;
 use crate::{
     http::{caching, routing::changed},
-    ops::metrics::Metrics,
+    telemetry::{is_operational, metrics::Metrics},
     tokens::TokenName,
 };
 

@@ -27,8 +27,9 @@ use prometheus_client::{
 use strum::{IntoStaticStr, VariantArray};
 
 use super::{
-    PATHS, cost,
+    cost,
     index_watch::IndexAnswerKind,
+    is_operational,
     series::{Reading, Series, Snapshot},
 };
 
@@ -176,7 +177,7 @@ impl Metrics {
         took: Duration,
     ) {
         let route = route.unwrap_or_else(|| "none".to_owned());
-        if !PATHS.contains(&route.as_str()) {
+        if !is_operational(&route) {
             self.sums.requests.inc();
             self.sums
                 .server_errors
