@@ -16,10 +16,7 @@ use table::WriteError;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::{
-    http::{body::BODY_MAX_BYTES, entity_tag::strong_tag},
-    secrets::Scope,
-};
+use crate::{http::entity_tag::strong_tag, secrets::TokenScope};
 
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes
 /// some time.
@@ -36,8 +33,8 @@ pub(crate) enum ApiError {
     },
     #[error("The body is not a JSON object: {0}.")]
     BrokenBody(String),
-    #[error("The body is larger than {} KiB.", BODY_MAX_BYTES / 1024)]
-    BodyTooLarge,
+    #[error("The body is larger than {} KiB.", bytes_max / 1024)]
+    BodyTooLarge { bytes_max: usize },
     #[error(
         "The item of this comment has {item_bytes} bytes, most of them in attributes that another tool stored there. \
          DynamoDB allows 400 KB, so this change has no room. Nothing was written."
@@ -50,9 +47,9 @@ pub(crate) enum ApiError {
     #[error("This needs the header Authorization: Bearer with a known token.")]
     Unauthorized,
     #[error("This server was started without a token that has the scope {0}, which this needs.")]
-    ScopeOff(Scope),
+    ScopeOff(TokenScope),
     #[error("The token is known, but does not have the scope {0}, which this needs.")]
-    NotAllowed(Scope),
+    NotAllowed(TokenScope),
     #[error("There is nothing at this address.")]
     NoRoute,
     #[error("This address takes only {allow}.")]
@@ -120,15 +117,17 @@ impl ApiError {
         match self {
             Self::Invalid { .. } => (StatusCode::BAD_REQUEST, "invalid-input"),
             Self::BrokenBody(_) => (StatusCode::BAD_REQUEST, "broken-body"),
-            Self::BodyTooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+            Self::BodyTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
             Self::NoRoomInItem { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "no-room-in-item"),
             Self::BodyTooSlow => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
             Self::UnsupportedMediaType { .. } => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported-media-type")
             }
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
-            Self::ScopeOff(Scope::ModerateComments) => (StatusCode::FORBIDDEN, "moderation-off"),
-            Self::ScopeOff(Scope::WriteComments | Scope::WriteProducts) => {
+            Self::ScopeOff(TokenScope::ModerateComments) => {
+                (StatusCode::FORBIDDEN, "moderation-off")
+            }
+            Self::ScopeOff(TokenScope::WriteComments | TokenScope::WriteProducts) => {
                 (StatusCode::FORBIDDEN, "writes-off")
             }
             Self::NotAllowed(_) => (StatusCode::FORBIDDEN, "not-allowed"),

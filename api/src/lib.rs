@@ -2,7 +2,7 @@
 //!
 //! | room | what it holds |
 //! | --- | --- |
-//! | `settings`, `secrets`, `tokens`, `site` | the flags and variables of the process, its secrets, who may write, the public address |
+//! | `settings`, `secrets`, `callers`, `site` | the flags and variables of the process, its secrets, who may write, the public address |
 //! | `look` | the site's own style sheet, header and footer, from a folder |
 //! | `application` | binds, serves, stops |
 //! | `service` | what requests share, and the layers that each one passes, in order |
@@ -25,6 +25,7 @@
 //! (`http::connection`).
 
 mod application;
+mod callers;
 mod error;
 mod html;
 mod http;
@@ -42,13 +43,11 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod texts;
-mod tokens;
 
 pub use application::{Application, StartError, in_process};
 pub use look::LookError;
-pub use secrets::{BearerToken, CursorKey, Scope, TokenHash};
+pub use secrets::{BearerToken, CursorKey, NamedToken, TokenHash, TokenName, TokenScope};
 pub use settings::{ApiSettings, REQUEST_TIMEOUT, Settings, WritingSettings};
 pub use site::{Indexable, PastTheEnd, PublicUrl, SiteSettings, UnknownProducts};
 pub use telemetry::series::{PROCESS, Series};
 pub use texts::InterfaceLanguage;
-pub use tokens::{NamedToken, TokenName};

@@ -1,6 +1,6 @@
-//! Bearer tokens with their hashes and scopes, and the keys that seal cursors.
+//! Bearer tokens with their hashes, names and scopes, and the keys that seal cursors.
 
-use std::str::FromStr;
+use std::{fmt, str::FromStr};
 
 use derive_more::{Debug, Display};
 use hex::FromHex;
@@ -63,7 +63,7 @@ impl FromStr for TokenHash {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, EnumString, VariantArray)]
-pub enum Scope {
+pub enum TokenScope {
     /// To create, change and delete comments, but not to publish or hide one. To see authors' ids
     /// and their comments.
     #[strum(serialize = "comments:write")]
@@ -73,6 +73,98 @@ pub enum Scope {
     ModerateComments,
     #[strum(serialize = "products:write")]
     WriteProducts,
+}
+
+/// The name of a token: of the program or the person that has it. Logs show it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenName(String);
+
+impl TokenName {
+    /// Maximum length, in bytes.
+    const MAX_LEN: usize = 64;
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for TokenName {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_plain = text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+        if !(1..=Self::MAX_LEN).contains(&text.len()) || !is_plain {
+            return Err("the name of a token is 1 to 64 letters, digits, -, _ and .");
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A token as the settings name it, `NAME/SCOPE+SCOPE/sha256:HEX`: its name, what it allows, and
+/// its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedToken {
+    /// Its name. During a change of token, two have one name.
+    pub name: TokenName,
+    pub scopes: Vec<TokenScope>,
+    pub hash: TokenHash,
+}
+
+impl NamedToken {
+    pub fn of_all_scopes(name: TokenName, hash: TokenHash) -> Self {
+        Self {
+            name,
+            scopes: TokenScope::VARIANTS.to_vec(),
+            hash,
+        }
+    }
+
+    pub(crate) fn has_scope(&self, scope: TokenScope) -> bool {
+        self.scopes.contains(&scope)
+    }
+
+    /// The token of a stack on one machine: `local`, which allows everything.
+    pub fn local(hash: TokenHash) -> Self {
+        Self::of_all_scopes(TokenName("local".to_owned()), hash)
+    }
+}
+
+impl FromStr for NamedToken {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const SCOPES: &str = "the scopes of a token are comments:write, comments:moderate and products:write, joined by +";
+        let mut parts = text.splitn(3, '/');
+        let (Some(name), Some(scopes), Some(hash)) = (parts.next(), parts.next(), parts.next())
+        else {
+            return Err(
+                "a token is NAME/SCOPES/sha256:HEX, such as shop/comments:write+products:write/sha256:…",
+            );
+        };
+        let scopes = scopes
+            .split('+')
+            .map(|scope| scope.parse().map_err(|_| SCOPES))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            name: name.parse()?,
+            scopes,
+            hash: hash.parse()?,
+        })
+    }
+}
+
+impl fmt::Display for NamedToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scopes = self
+            .scopes
+            .iter()
+            .map(TokenScope::to_string)
+            .collect::<Vec<_>>()
+            .join("+");
+        write!(f, "{}/{scopes}/{}", self.name.0, self.hash)
+    }
 }
 
 /// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. They must be

@@ -15,7 +15,9 @@ use crate::{
     html::{self, explanation},
     http::{
         answer_memory::{self, AnswerMemory},
-        base_path, cross_origin,
+        base_path,
+        body::BodyTimeout,
+        cross_origin,
         load::{self, Load},
         routing,
     },
@@ -111,14 +113,13 @@ impl Service {
             InitError = (),
         > + use<>,
     > {
-        let (request_timeout, proxies) = (self.settings.request_timeout, self.settings.proxies);
+        let request_timeout = self.settings.request_timeout;
+        let proxies = self.settings.proxies;
         let memory = AnswerMemory::clone(&self.memory);
-        let (readers, operations, metrics) = (
-            self.load.clone(),
-            self.operations_load.clone(),
-            self.metrics.clone(),
-        );
-        let site = self.site.clone();
+        let readers_load = self.load.clone();
+        let operations_load = self.operations_load.clone();
+        let metrics = self.metrics.clone();
+        let root: Arc<str> = self.site.public_url.base_path.as_str().into();
         App::new()
             .app_data(self.stores.clone())
             .app_data(self.metrics.clone())
@@ -128,20 +129,25 @@ impl Service {
             .app_data(self.site.clone())
             .app_data(self.products.clone())
             .app_data(self.settings.clone())
+            .app_data(BodyTimeout(self.settings.body_timeout))
             // 8. What it asks of the stores is kept, and its answer says how long they took.
             .wrap(from_fn(cost::follow))
             // 7. The memory of readers' answers is bounded.
             .wrap(from_fn(move |request: ServiceRequest, next| {
-                let memory = (!is_operational(request.path())).then(|| memory.clone());
+                let memory = if is_operational(request.path()) {
+                    None
+                } else {
+                    Some(memory.clone())
+                };
                 answer_memory::hold(memory, request, next)
             }))
             // 6. The number of requests under way is bounded, and so is the time of each. A panic
             //    is a 500.
             .wrap(from_fn(move |request: ServiceRequest, next| {
                 let load = if is_operational(request.path()) {
-                    &operations
+                    &operations_load
                 } else {
-                    &readers
+                    &readers_load
                 };
                 load::bound(load.clone(), request_timeout, request, next)
             }))
@@ -157,7 +163,7 @@ impl Service {
             }))
             // 1. Paths begin at the root of the site.
             .wrap(from_fn(move |request, next| {
-                base_path::serve(site.clone(), request, next)
+                base_path::serve(Arc::clone(&root), request, next)
             }))
             .configure(|config| configure(self, config))
             .default_service(web::to(routing::no_route))

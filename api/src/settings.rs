@@ -11,7 +11,10 @@ use model::Status;
 use redis_index::RedisIndexConfig;
 use table::{CommentBlobArgs, TableArgs};
 
-use crate::{secrets::CursorKey, site::SiteSettings, tokens::NamedToken};
+use crate::{
+    secrets::{CursorKey, NamedToken},
+    site::SiteSettings,
+};
 
 /// Maximum duration of a request. It exceeds one call of each store with its retries.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(25);
@@ -196,7 +199,7 @@ impl Default for ApiSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::secrets::{BearerToken, Scope, TokenHash};
+    use crate::secrets::{BearerToken, TokenHash, TokenScope};
 
     fn parse(flags: &[&str]) -> Result<ApiSettings, clap::Error> {
         let needed = [
@@ -233,13 +236,13 @@ mod tests {
             .iter()
             .map(|token| (token.name.as_str(), &token.scopes[..]))
             .collect();
-        let shop = &[Scope::WriteComments, Scope::WriteProducts][..];
+        let shop = &[TokenScope::WriteComments, TokenScope::WriteProducts][..];
         assert_eq!(
             named,
             [
                 ("shop", shop),
-                ("ann.b", &[Scope::ModerateComments]),
-                ("shop", &[Scope::WriteComments])
+                ("ann.b", &[TokenScope::ModerateComments]),
+                ("shop", &[TokenScope::WriteComments])
             ]
         );
         assert!(

@@ -2,11 +2,13 @@
 //! under `https://shop.example.com/reviews/`.
 //!
 //! Routes know only paths from the root of the site. [`serve`] removes the base path from requests
-//! and puts it in front of the places that redirects lead to. Templates put it in front of the
+//! and puts it in front of the addresses that redirects lead to. Templates put it in front of the
 //! addresses of a page, and the JSON API in front of its links.
 //!
 //! A proxy may remove the base path, or leave it: a request without it is answered too. It may also
 //! decode the path, so [`serve`] encodes the slashes of ids again.
+
+use std::sync::Arc;
 
 use actix_web::{
     Error,
@@ -17,25 +19,23 @@ use actix_web::{
         header::{self, HeaderMap, HeaderValue},
     },
     middleware::Next,
-    web::Data,
 };
 
-use crate::{http::path_and_query::with_whole_id, site::Site};
+use super::path_and_query::with_whole_id;
 
 /// Serves requests with the base path, or without it. The layers and handlers inside see them
 /// without it.
 pub(crate) async fn serve(
-    site: Data<Site>,
+    base: Arc<str>,
     mut request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
-    let base = &site.public_url.base_path;
-    remove(&mut request, base);
+    remove(&mut request, &base);
     if let Some(path) = with_whole_id(request.path()) {
         replace(&mut request, &path);
     }
     let mut answer = next.call(request).await?;
-    lead(answer.headers_mut(), base);
+    lead(answer.headers_mut(), &base);
     Ok(answer)
 }
 
@@ -62,21 +62,22 @@ fn replace(request: &mut ServiceRequest, path: &str) {
 }
 
 fn with_path(uri: &Uri, path: &str) -> Option<Uri> {
-    let target = uri
-        .query()
-        .map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
-    target.parse().ok()
+    match uri.query() {
+        Some(query) => format!("{path}?{query}").parse().ok(),
+        None => path.parse().ok(),
+    }
 }
 
+/// Puts `base` in front of the address on the site that a redirect leads to.
 pub(crate) fn lead(headers: &mut HeaderMap, base: &str) {
-    let place = headers
+    let location = headers
         .get(header::LOCATION)
-        .and_then(|place| place.to_str().ok());
-    let Some(path) = place.filter(|place| place.starts_with('/')) else {
+        .and_then(|location| location.to_str().ok());
+    let Some(path) = location.filter(|location| location.starts_with('/')) else {
         return;
     };
-    if let Ok(place) = HeaderValue::from_str(&[base, path].concat()) {
-        headers.insert(header::LOCATION, place);
+    if let Ok(location) = HeaderValue::from_str(&[base, path].concat()) {
+        headers.insert(header::LOCATION, location);
     }
 }
 
@@ -84,12 +85,15 @@ pub(crate) fn lead(headers: &mut HeaderMap, base: &str) {
 mod tests {
     use super::*;
 
+    /// The address without the base path `/reviews`; `None` if it does not begin with that.
+    fn without_reviews(uri: &str) -> Option<String> {
+        let uri: Uri = uri.parse().unwrap();
+        let path = without(uri.path(), "/reviews")?;
+        Some(with_path(&uri, path)?.to_string())
+    }
+
     #[test]
     fn the_base_path_is_removed_only_as_whole_parts() {
-        let without = |uri: &str| {
-            let uri: Uri = uri.parse().unwrap();
-            with_path(&uri, without(uri.path(), "/reviews")?).map(|uri| uri.to_string())
-        };
         for (uri, rest) in [
             ("/reviews", "/"),
             ("/reviews?x=1", "/?x=1"),
@@ -99,22 +103,22 @@ mod tests {
             ),
             ("/reviews/reviews/x", "/reviews/x"),
         ] {
-            assert_eq!(without(uri).as_deref(), Some(rest), "{uri}");
+            assert_eq!(without_reviews(uri).as_deref(), Some(rest), "{uri}");
         }
         for uri in ["/", "/product/p/comments", "/reviewsx/", "/x/reviews/"] {
-            assert_eq!(without(uri), None, "{uri}");
+            assert_eq!(without_reviews(uri), None, "{uri}");
         }
     }
 
     #[test]
     fn a_redirect_leads_below_the_base_path() {
-        for (place, expected) in [
+        for (location, expected) in [
             ("/x?y", "/r/x?y"),
             ("/rx", "/r/rx"),
             ("https://a/x", "https://a/x"),
         ] {
             let mut headers = HeaderMap::new();
-            headers.insert(header::LOCATION, HeaderValue::from_static(place));
+            headers.insert(header::LOCATION, HeaderValue::from_static(location));
             lead(&mut headers, "/r");
             assert_eq!(headers.get(header::LOCATION).unwrap(), expected);
         }

@@ -1,9 +1,20 @@
 //! Bodies of requests, read within bounds.
 
+use std::time::Duration;
+
 use actix_web::{HttpMessage, HttpRequest, http::header, web};
 use model::{AuthorId, CommentAttributes, CommentText};
 
-use crate::{error::ApiError, settings::ApiSettings};
+use crate::error::ApiError;
+
+/// The longest that a body may take to arrive.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BodyTimeout(pub(crate) Duration);
+
+/// The answer to a body of more than [`BODY_MAX_BYTES`].
+const TOO_LARGE: ApiError = ApiError::BodyTooLarge {
+    bytes_max: BODY_MAX_BYTES,
+};
 
 /// The most bytes that a character of a text takes in a body. In JSON, a character beyond the Basic
 /// Multilingual Plane may be two escapes (`\ud83d\ude00`).
@@ -27,25 +38,23 @@ pub(crate) async fn read(
     accepted: &'static [&'static str],
 ) -> Result<web::Bytes, ApiError> {
     check_media_type(request, accepted)?;
-    let announced = request
-        .headers()
-        .get(header::CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok());
-    if announced
-        .and_then(|length| length.parse::<usize>().ok())
-        .is_some_and(|length| length > BODY_MAX_BYTES)
-    {
-        return Err(ApiError::BodyTooLarge);
+    if announced_bytes(request).is_some_and(|bytes| bytes > BODY_MAX_BYTES) {
+        return Err(TOO_LARGE);
     }
-    let settings = request.app_data::<web::Data<ApiSettings>>();
-    let timeout = settings
-        .ok_or_else(|| ApiError::internal("the service has no settings"))?
-        .body_timeout;
-    tokio::time::timeout(timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
+    let BodyTimeout(timeout) = request
+        .app_data()
+        .ok_or_else(|| ApiError::internal("the service has no time-out for bodies"))?;
+    tokio::time::timeout(*timeout, payload.to_bytes_limited(BODY_MAX_BYTES))
         .await
         .map_err(|_| ApiError::BodyTooSlow)?
-        .map_err(|_| ApiError::BodyTooLarge)?
+        .map_err(|_| TOO_LARGE)?
         .map_err(|error| ApiError::BrokenBody(error.to_string()))
+}
+
+/// The size of the body as the request's head says it; `None` if it does not.
+fn announced_bytes(request: &HttpRequest) -> Option<usize> {
+    let length = request.headers().get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
 }
 
 fn check_media_type(
@@ -53,18 +62,18 @@ fn check_media_type(
     accepted: &'static [&'static str],
 ) -> Result<(), ApiError> {
     let media_type = request.content_type();
-    let plain = request
+    let is_accepted = accepted
+        .iter()
+        .any(|accepted| accepted.eq_ignore_ascii_case(media_type));
+    let is_plain = request
         .headers()
         .get(header::CONTENT_ENCODING)
         .is_none_or(|coding| coding.as_bytes().eq_ignore_ascii_case(b"identity"));
-    match accepted
-        .iter()
-        .any(|accepted| accepted.eq_ignore_ascii_case(media_type))
-        && plain
-    {
-        true => Ok(()),
-        false => Err(ApiError::UnsupportedMediaType {
+    if is_accepted && is_plain {
+        Ok(())
+    } else {
+        Err(ApiError::UnsupportedMediaType {
             accepted: accepted.first().copied().unwrap_or_default(),
-        }),
+        })
     }
 }

@@ -10,8 +10,8 @@ use super::{
     parameters::{AUTHOR_ID, AUTHORS_CURSOR, Given, Parsed, Request},
 };
 use crate::{
-    error::ApiError, http::caching::NO_STORE, links, site::Site, store::StoreClients,
-    tokens::CommentWriter,
+    callers::CommentWriter, error::ApiError, http::caching::NO_STORE, links, site::Site,
+    store::StoreClients,
 };
 
 pub(crate) struct AuthorRequest {

@@ -15,12 +15,12 @@ use super::{
     parameters::{Given, NUMBERING, ORDER, Parsed, Request},
 };
 use crate::{
+    callers::{AnyCaller, CommentWriter, WriterOrModerator},
     error::ApiError,
     http::entity_tag::strong_tag,
     read::ListingQuery,
-    secrets::Scope,
+    secrets::TokenScope,
     store::StoreClients,
-    tokens::{AnyCaller, CommentWriter, WriterOrModerator},
 };
 
 /// A comment, as it is now. With a token, also its author's id.
@@ -47,8 +47,8 @@ pub(crate) async fn get_comment(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let (is_writer, is_moderator) = (
-        caller.may(Scope::WriteComments),
-        caller.may(Scope::ModerateComments),
+        caller.may(TokenScope::WriteComments),
+        caller.may(TokenScope::ModerateComments),
     );
     let comment = stores.comment_of_any_status(&id).await?;
     let is_shown = |comment: &Comment| is_moderator || comment.status.is_published();
@@ -111,14 +111,14 @@ pub(crate) async fn change_comment(
     let accepted = &["application/json", "application/merge-patch+json"];
     let patch = change(&Fields::read::<CommentChange>(&request, payload, accepted).await?)?;
     if patch.status.is_some() {
-        caller.check(Scope::ModerateComments)?;
+        caller.check(TokenScope::ModerateComments)?;
     }
     if (CommentPatch {
         status: None,
         ..patch.clone()
     }) != CommentPatch::default()
     {
-        caller.check(Scope::WriteComments)?;
+        caller.check(TokenScope::WriteComments)?;
     }
     let patched = stores
         .patch(

@@ -14,8 +14,8 @@ use super::{
     parameters::Parsed,
 };
 use crate::{
-    error::ApiError, http::entity_tag::strong_tag, links, store::StoreClients,
-    tokens::CommentWriter,
+    callers::CommentWriter, error::ApiError, http::entity_tag::strong_tag, links,
+    store::StoreClients,
 };
 
 /// A new comment.

@@ -12,11 +12,11 @@ use super::{
     parameters::{Given, MODERATION_CURSOR, Parsed, Request, STATUS},
 };
 use crate::{
+    callers::Moderator,
     error::ApiError,
     http::caching::NO_STORE,
     read::cursor::{Cursor, CursorSealer, Direction},
     store::StoreClients,
-    tokens::Moderator,
 };
 
 /// Maximum number of queries for one page. Each reads a megabyte unless the list ends, so only

@@ -23,7 +23,7 @@ use super::{
     schema,
 };
 use crate::{
-    error::ApiError, http::entity_tag::strong_tag, store::StoreClients, tokens::ProductWriter,
+    callers::ProductWriter, error::ApiError, http::entity_tag::strong_tag, store::StoreClients,
 };
 
 /// Which record to write, and on which conditions.

@@ -22,8 +22,8 @@ use tracing::Instrument;
 
 use crate::{
     http::{caching, routing::changed},
+    secrets::TokenName,
     telemetry::{is_operational, metrics::Metrics},
-    tokens::TokenName,
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
