@@ -1,4 +1,4 @@
-//! Every error of the service, and the only place that knows HTTP statuses.
+//! Every error of the service, and the only file that knows HTTP statuses.
 //!
 //! Programs get `application/problem+json` (RFC 9457), people a small page (`html::error_page`);
 //! both from the same [`ApiError`].

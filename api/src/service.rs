@@ -28,7 +28,7 @@ use crate::{
     settings::ApiSettings,
     site::Site,
     store::StoreClients,
-    telemetry::{cost, is_operational, metrics::Metrics, series::Snapshot},
+    telemetry::{cost, is_operational, metrics::ApiMetrics, series::Snapshot},
 };
 
 /// Maximum number of concurrent health checks and scrapes: several checkers, and some that have
@@ -42,7 +42,7 @@ pub(crate) struct Service {
     pub(crate) stores: Data<StoreClients>,
     pub(crate) load: Data<Load>,
     operations_load: Data<Load>,
-    pub(crate) metrics: Data<Metrics>,
+    pub(crate) metrics: Data<ApiMetrics>,
     memory: Data<AnswerMemory>,
     cursors: Data<CursorSealer>,
     site: Data<Site>,
@@ -58,7 +58,7 @@ impl Service {
         settings: ApiSettings,
         address: SocketAddr,
     ) -> Result<Self, LookError> {
-        let metrics = Arc::new(Metrics::new());
+        let metrics = Arc::new(ApiMetrics::new());
         let settings = Data::new(settings);
         let stores = Data::new(StoreClients::new(
             table,

@@ -17,7 +17,7 @@ use model::{Filter, Order};
 
 use crate::{
     look::{Look, LookError},
-    texts::{Interface, InterfaceLanguage, Texts},
+    texts::{Interface, InterfaceLanguage, InterfaceTexts},
 };
 
 /// The first parts of the paths of this service. A base path that began with one could not be told
@@ -174,7 +174,7 @@ pub(crate) enum Indexing {
 
 /// The numbers of comments that decide whether the pages of a filter may be indexed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Totals {
+pub(crate) struct FilterTotals {
     pub(crate) filter: u64,
     pub(crate) product: u64,
 }
@@ -272,7 +272,7 @@ pub(crate) struct Site {
     pub(crate) public_url: PublicUrl,
     pub(crate) settings: SiteSettings,
     pub(crate) look: Arc<Look>,
-    texts: Arc<Texts>,
+    texts: Arc<InterfaceTexts>,
 }
 
 impl Site {
@@ -285,9 +285,9 @@ impl Site {
         let public_url = settings.public_url.clone().unwrap_or_else(here);
         let (look, messages) = Look::read(settings.site_dir.as_deref())?;
         let texts = if messages.is_empty() {
-            Texts::built_in()
+            InterfaceTexts::built_in()
         } else {
-            Arc::new(Texts::with(&messages))
+            Arc::new(InterfaceTexts::with(&messages))
         };
         Ok(Self {
             public_url,
@@ -325,7 +325,7 @@ impl Site {
         &self,
         filter: &Filter,
         order: Order,
-        totals: Option<Totals>,
+        totals: Option<FilterTotals>,
     ) -> Indexing {
         if self.settings.indexable == Indexable::None || order != Order::Newest {
             return Indexing::No;
@@ -479,7 +479,7 @@ mod tests {
             site(indexable).indexing(
                 filter,
                 Order::Newest,
-                Some(Totals {
+                Some(FilterTotals {
                     filter: matching,
                     product,
                 }),

@@ -41,17 +41,17 @@ use crate::{
 };
 
 #[derive(Debug, Clone)]
-pub(super) struct Address {
+pub(super) struct PageAddress {
     pub(super) query: ListingQuery,
     /// `None` for the first page of the listing.
     pub(super) number: Option<PageNumber>,
-    /// The sealed cursor of a page that has no place among the numbers.
+    /// The sealed cursor of a page that no number leads to.
     pub(super) cursor: Option<String>,
     /// A month or a day to lead to, instead of a page.
     pub(super) date: Option<Period>,
 }
 
-impl Address {
+impl PageAddress {
     /// Whether the listing has archive pages and a front page. Oldest first, all pages are counted
     /// from the first one.
     pub(super) fn is_stable(&self) -> bool {
@@ -137,7 +137,7 @@ impl Address {
 ///
 /// # Errors
 /// Names the part of the address that belongs to no page.
-pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
+pub(super) fn read(request: &HttpRequest) -> Result<(PageAddress, bool), ApiError> {
     let product = ProductId::parse_stored(&path_part(request, 2, "product")?)?;
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
@@ -178,7 +178,7 @@ pub(super) fn read(request: &HttpRequest) -> Result<(Address, bool), ApiError> {
         order,
         page_size: PageSize::default(),
     };
-    let mut address = Address {
+    let mut address = PageAddress {
         query,
         number,
         cursor,
@@ -251,7 +251,7 @@ mod tests {
     use crate::error::tests::refused_field;
     use actix_web::test::TestRequest;
 
-    fn read_at(uri: &str) -> Result<(Address, bool), ApiError> {
+    fn read_at(uri: &str) -> Result<(PageAddress, bool), ApiError> {
         read(&TestRequest::with_uri(uri).to_http_request())
     }
 

@@ -10,7 +10,7 @@ use model::{Filter, PageNumber, Period};
 use page_index::StatsWanted;
 
 use super::{
-    address::{self, Address},
+    address::{self, PageAddress},
     context::Context,
     contrast,
     error_page::{Help, PageError},
@@ -26,7 +26,7 @@ use crate::{
         cursor::{Cursor, CursorSealer},
         dates,
         page::{ListingPage, PageAt, PageRequest},
-        place::Neighbours,
+        page_position::Neighbours,
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
@@ -55,11 +55,11 @@ pub(super) async fn page(
 }
 
 async fn lead_to_date(
-    address: &Address,
+    address: &PageAddress,
     period: Period,
     stores: &StoreClients,
 ) -> Result<HttpResponse, PageError> {
-    let (position, id) = dates::place(stores, &address.query, period).await?;
+    let (position, id) = dates::newest_of_period(stores, &address.query, period).await?;
     let fragment = id
         .as_ref()
         .map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
@@ -70,13 +70,13 @@ async fn lead_to_date(
 
 async fn answer(
     request: &HttpRequest,
-    address: &Address,
+    address: &PageAddress,
     stores: &StoreClients,
     memory: &AnswerMemory,
     site: &Site,
     cursors: &CursorSealer,
 ) -> Result<HttpResponse, PageError> {
-    let Address { query, number, .. } = address;
+    let PageAddress { query, number, .. } = address;
     let context = Context::new(site, address, None);
     let cursor = address
         .cursor
@@ -165,7 +165,7 @@ async fn answer(
     Ok(answer)
 }
 
-fn by_cursor(address: &Address, listing: &ListingPage, cursors: &CursorSealer) -> Neighbours {
+fn by_cursor(address: &PageAddress, listing: &ListingPage, cursors: &CursorSealer) -> Neighbours {
     let page = |cursor: &Cursor| address.at_cursor(&cursors.seal(&address.query.parts(), cursor));
     let [prev, next] = [&listing.prev, &listing.next].map(|cursor| cursor.as_ref().map(page));
     Neighbours {

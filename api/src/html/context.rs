@@ -3,9 +3,9 @@
 use model::{Filter, Language, Order, RatingSet};
 use page_index::Stats;
 
-use super::{address::Address, words::Average};
+use super::{address::PageAddress, words::Average};
 use crate::{
-    site::{Indexing, Site, Totals},
+    site::{FilterTotals, Indexing, Site},
     texts::Interface,
 };
 
@@ -14,7 +14,7 @@ pub(super) struct Context<'page> {
     pub(super) site: &'page Site,
     /// The texts, in the language of the page.
     pub(super) t: &'page Interface,
-    pub(super) address: &'page Address,
+    pub(super) address: &'page PageAddress,
     /// What the page index counted for the page; `None` if it is unavailable.
     pub(super) stats: Option<&'page Stats>,
 }
@@ -30,7 +30,7 @@ pub(super) struct FilterLink {
 impl<'page> Context<'page> {
     pub(super) fn new(
         site: &'page Site,
-        address: &'page Address,
+        address: &'page PageAddress,
         stats: Option<&'page Stats>,
     ) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl<'page> Context<'page> {
 
     pub(super) fn indexing(self, filter: &Filter, order: Order) -> Indexing {
         let totals = self.count(filter).zip(self.count(&Filter::ANY));
-        let totals = totals.map(|(filter, product)| Totals { filter, product });
+        let totals = totals.map(|(filter, product)| FilterTotals { filter, product });
         self.site.indexing(filter, order, totals)
     }
 

@@ -3,14 +3,14 @@
 
 use model::{Filter, Order};
 
-use super::address::Address;
+use super::address::PageAddress;
 use crate::read::contrast::{Contrast, Side};
 
 /// Fewer comments than these are shown without the box, which would only repeat them.
 pub(super) const COMMENTS_MIN: usize = 3;
 
 /// Whether a page has the box: the first page of all comments, newest first.
-pub(super) fn belongs_to(address: &Address) -> bool {
+pub(super) fn belongs_to(address: &PageAddress) -> bool {
     let query = &address.query;
     address.number.is_none()
         && address.cursor.is_none()

@@ -2,9 +2,9 @@
 
 use model::Order;
 
-use super::{address::Address, words::Average};
+use super::{address::PageAddress, words::Average};
 use crate::{
-    read::{page::ListingPage, place::Place},
+    read::{page::ListingPage, page_position::PagePosition},
     texts::Interface,
 };
 
@@ -12,13 +12,13 @@ use crate::{
 /// order on every page.
 pub(super) fn heading(
     t: &Interface,
-    address: &Address,
-    place: Place,
+    address: &PageAddress,
+    position: PagePosition,
     listing: &ListingPage,
 ) -> String {
     let order = address.query.order;
     let counted = match listing.total {
-        _ if place == Place::Unknown => t.text("some-comments").into_owned(),
+        _ if position == PagePosition::Unknown => t.text("some-comments").into_owned(),
         Some(total) => t.counted("comments", total),
         None if address.is_stable() => t.text("the-newest-comments").into_owned(),
         None => t.text("the-oldest-comments").into_owned(),
@@ -30,14 +30,14 @@ pub(super) fn heading(
         ),
         None => counted,
     };
-    let heading = t.joined([Some(counted), place.of_all(t)]);
+    let heading = t.joined([Some(counted), position.of_all(t)]);
     let dates = listing.comments.iter().map(|comment| comment.created_at);
     let Some((from, to)) = dates.clone().min().zip(dates.max()) else {
         return heading;
     };
     let id = if matches!(
-        place,
-        Place::Front {
+        position,
+        PagePosition::Front {
             archived: Some(1..)
         }
     ) {
@@ -58,8 +58,8 @@ pub(super) fn heading(
 /// The description for search engines, shown below the title: distinct for every page.
 pub(super) fn describe(
     t: &Interface,
-    address: &Address,
-    place: Place,
+    address: &PageAddress,
+    position: PagePosition,
     listing: &ListingPage,
     average: Option<&Average>,
     subject: String,
@@ -74,7 +74,7 @@ pub(super) fn describe(
     let sentences = [
         Some(t.with("description-subject", [("subject", subject.into())])),
         rated,
-        describe_range(t, address, place, listing),
+        describe_range(t, address, position, listing),
     ];
     sentences
         .into_iter()
@@ -87,15 +87,15 @@ pub(super) fn describe(
 /// for the first comment that is counted.
 fn describe_range(
     t: &Interface,
-    address: &Address,
-    place: Place,
+    address: &PageAddress,
+    position: PagePosition,
     listing: &ListingPage,
 ) -> Option<String> {
     let (first, last) = listing.comments.first().zip(listing.comments.last())?;
-    let before = place.before(address)?;
+    let before = position.before(address)?;
     let to = before.saturating_add(u64::try_from(listing.comments.len()).unwrap_or(u64::MAX));
     let id = match listing.total {
-        _ if is_archive(place) => "description-range-from-oldest",
+        _ if is_archive(position) => "description-range-from-oldest",
         Some(_) => "description-range-of",
         None => "description-range",
     };
@@ -110,6 +110,6 @@ fn describe_range(
 }
 
 /// Whether search engines may keep the page as it is.
-pub(super) fn is_archive(place: Place) -> bool {
-    matches!(place, Place::Archive { .. })
+pub(super) fn is_archive(position: PagePosition) -> bool {
+    matches!(position, PagePosition::Archive { .. })
 }

@@ -54,7 +54,7 @@ struct ErrorPage<'error> {
     help: &'error Help,
 }
 
-/// What stands in the place of a list that cannot be shown.
+/// What is shown instead of a list that cannot be shown.
 #[derive(Template)]
 #[template(path = "notice.html")]
 struct Notice<'error> {

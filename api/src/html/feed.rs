@@ -10,7 +10,7 @@ use model::{Comment, Filter, Order, PageNumber, Timestamp};
 use page_index::StatsWanted;
 
 use super::{
-    address::{self, Address},
+    address::{self, PageAddress},
     error_page::PageError,
 };
 use crate::{
@@ -33,7 +33,7 @@ pub(super) const ATOM: &str = "application/atom+xml";
 struct Feed<'feed> {
     site: &'feed Site,
     t: &'feed Interface,
-    address: &'feed Address,
+    address: &'feed PageAddress,
     title: String,
     updated: Timestamp,
     comments: &'feed [Comment],

@@ -21,10 +21,10 @@ const ROOT: &str = "/fragment";
 pub(super) const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
 pub(super) const NO_INDEX: HeaderValue = HeaderValue::from_static("noindex");
 
-struct Asked;
+struct IsFragment;
 
 pub(super) fn is_asked(request: &HttpRequest) -> bool {
-    request.extensions().contains::<Asked>()
+    request.extensions().contains::<IsFragment>()
 }
 
 pub(super) async fn mount(
@@ -32,7 +32,7 @@ pub(super) async fn mount(
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     base_path::remove(&mut request, ROOT);
-    request.extensions_mut().insert(Asked);
+    request.extensions_mut().insert(IsFragment);
     let mut answer = next.call(request).await?;
     base_path::lead(answer.headers_mut(), ROOT);
     Ok(answer)

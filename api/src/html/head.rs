@@ -6,7 +6,7 @@
 use model::WebUrl;
 
 use super::script_json::ScriptJson;
-use crate::{links, read::place::Neighbours, site::Site};
+use crate::{links, read::page_position::Neighbours, site::Site};
 
 #[derive(Debug)]
 pub(super) struct Head<'page> {

@@ -5,7 +5,7 @@
 //!
 //! **Invariant:** a template escapes all text that it receives. There are two exceptions: the
 //! site's own header and footer, which are trusted, and [`script_json::ScriptJson`], which escapes
-//! for its place in a page.
+//! for a script of a page.
 
 mod address;
 mod assets;
@@ -22,7 +22,7 @@ mod fragment;
 mod head;
 mod language_name;
 mod page_bar;
-mod place;
+mod page_position;
 mod products;
 mod script_json;
 mod sitemap;

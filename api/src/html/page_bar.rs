@@ -25,8 +25,8 @@ pub(super) struct BarItem {
     pub(super) is_far: bool,
 }
 
-/// The items of the pages, which have the places 1 to `pages`, in order. A listing of one page has
-/// none. `page` gives the number and the address of the page at a place; `None` where no number can
+/// The items of the pages, which have the positions 1 to `pages`, in order. A listing of one page has
+/// none. `page` gives the number and the address of the page at a position; `None` where no number can
 /// be so great.
 pub(super) fn page_bar(
     current: u64,
@@ -34,23 +34,25 @@ pub(super) fn page_bar(
     page: impl Fn(u64) -> Option<(Option<u64>, String)>,
 ) -> Vec<BarItem> {
     let mut before = 0;
-    let items = places(current, pages).into_iter().filter_map(|place| {
-        let after_gap = place > before + 1;
-        before = place;
-        let is_far = place.abs_diff(current) >= FAR && place != 1 && place != pages;
-        let (number, href) = page(place)?;
-        Some(BarItem {
-            number,
-            href,
-            current: place == current,
-            after_gap,
-            is_far,
-        })
-    });
+    let items = positions(current, pages)
+        .into_iter()
+        .filter_map(|position| {
+            let after_gap = position > before + 1;
+            before = position;
+            let is_far = position.abs_diff(current) >= FAR && position != 1 && position != pages;
+            let (number, href) = page(position)?;
+            Some(BarItem {
+                number,
+                href,
+                current: position == current,
+                after_gap,
+                is_far,
+            })
+        });
     items.collect()
 }
 
-fn places(current: u64, pages: u64) -> BTreeSet<u64> {
+fn positions(current: u64, pages: u64) -> BTreeSet<u64> {
     if pages < 2 {
         return BTreeSet::new();
     }
@@ -60,17 +62,19 @@ fn places(current: u64, pages: u64) -> BTreeSet<u64> {
     let forth = LEAPS.into_iter().map(|leap| current.saturating_add(leap));
     let near = back
         .chain(forth)
-        .filter(|place| (1..=pages).contains(place));
-    let mut places: BTreeSet<u64> = near.chain([1, current, pages]).collect();
+        .filter(|position| (1..=pages).contains(position));
+    let mut positions: BTreeSet<u64> = near.chain([1, current, pages]).collect();
     // A gap of one page would take no less room than its number.
-    let single = |place: &u64| !places.contains(&(place + 1)) && places.contains(&(place + 2));
-    let gaps: Vec<u64> = places
+    let single = |position: &u64| {
+        !positions.contains(&(position + 1)) && positions.contains(&(position + 2))
+    };
+    let gaps: Vec<u64> = positions
         .iter()
-        .filter(|place| single(place))
-        .map(|place| place + 1)
+        .filter(|position| single(position))
+        .map(|position| position + 1)
         .collect();
-    places.extend(gaps);
-    places
+    positions.extend(gaps);
+    positions
 }
 
 #[cfg(test)]
@@ -78,7 +82,9 @@ mod tests {
     use super::*;
 
     fn bar(current: u64, pages: u64) -> String {
-        let items = page_bar(current, pages, |place| Some((Some(place), String::new())));
+        let items = page_bar(current, pages, |position| {
+            Some((Some(position), String::new()))
+        });
         assert!(items.len() <= ITEMS_MAX, "{current} of {pages}");
         assert!(items.is_empty() || items.iter().filter(|item| item.current).count() == 1);
         let text = |item: BarItem| {

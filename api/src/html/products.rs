@@ -19,8 +19,8 @@ use crate::{
     http::caching,
     links,
     read::{
-        place::Place,
-        products::{Products, Walk, parts::Product},
+        page_position::PagePosition,
+        products::{Products, Walk, parts::CommentedProduct},
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
@@ -30,7 +30,7 @@ use crate::{
 const ON_START_PAGE: usize = 10;
 
 struct Entry<'walk> {
-    product: &'walk Product,
+    product: &'walk CommentedProduct,
     known: KnownRecord,
 }
 
@@ -52,9 +52,9 @@ impl Entry<'_> {
 /// The entries of some products, whose records are read together; and whether all could be read.
 async fn entries<'walk>(
     stores: &StoreClients,
-    products: impl Iterator<Item = &'walk Product>,
+    products: impl Iterator<Item = &'walk CommentedProduct>,
 ) -> (Vec<Entry<'walk>>, bool) {
-    let entry = async |product: &'walk Product| Entry {
+    let entry = async |product: &'walk CommentedProduct| Entry {
         product,
         known: stores.known_record(&product.id).await,
     };
@@ -112,7 +112,7 @@ struct ProductsPage<'page> {
     head: Head<'page>,
     t: &'page Interface,
     /// "Products 21 to 40 of 12,275".
-    place: String,
+    range: String,
     entries: Vec<Entry<'page>>,
     page_bar: Vec<BarItem>,
 }
@@ -127,11 +127,11 @@ impl<'page> ProductsPage<'page> {
         let mut head = Head::of_page(site, &path(number), title, may_index);
         let list = t.joined([Some(t.text("words-most-commented").into_owned()), of_page()]);
         head.description = Some(t.with("description-products", [("list", list.into())]));
-        let place = Place::Counted {
+        let position = PagePosition::Counted {
             number: number.get(),
             total_pages: Some(total_pages),
         };
-        head.neighbours = place.neighbours().and_then(|number| numbered(number?));
+        head.neighbours = position.neighbours().and_then(|number| numbered(number?));
         let before = number.skip(PageSize::default());
         let to = before.saturating_add(u64::try_from(entries.len()).unwrap_or(u64::MAX));
         let range = [
@@ -145,7 +145,7 @@ impl<'page> ProductsPage<'page> {
         Self {
             head,
             t,
-            place: t.with("products-of", range),
+            range: t.with("products-of", range),
             entries,
             page_bar,
         }

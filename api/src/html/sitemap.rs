@@ -124,12 +124,12 @@ pub(super) async fn part(
         .ok_or(ApiError::NoRoute)?;
     let pages = sitemap.pages(at).ok_or(ApiError::NoRoute)?;
     let (dates, now) = (products.dates(&walk, sitemap, at).await, process::now());
-    let entries = pages.iter().enumerate().map(|(place, page)| {
+    let entries = pages.iter().enumerate().map(|(index, page)| {
         // None while the times cannot be read, for a page that has lost its comments, and for a
         // date that programs refuse.
         let date = dates
             .as_ref()
-            .and_then(|dates| *dates.get(place)?)
+            .and_then(|dates| *dates.get(index)?)
             .filter(|date| date.is_between_1970_and(now));
         // Everything that XML would not take literally is percent-encoded in a URL.
         entry(&site.public_url.join(&page.path), date)

@@ -22,7 +22,7 @@ use crate::{links, site::Site};
 /// The product of a page: schema.org's `Product`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Product<'page> {
+struct SchemaProduct<'page> {
     #[serde(rename = "@context")]
     context: &'static str,
     #[serde(rename = "@id")]
@@ -30,7 +30,7 @@ struct Product<'page> {
     #[serde(rename = "@type")]
     kind: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    aggregate_rating: Option<Rating<String>>,
+    aggregate_rating: Option<SchemaRating<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     brand: Option<Named<'page>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ struct Product<'page> {
     image: Option<&'page str>,
     name: &'page str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    review: Vec<Review<'page>>,
+    review: Vec<SchemaReview<'page>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sku: Option<&'page str>,
     url: &'page str,
@@ -56,7 +56,7 @@ struct Named<'page> {
 /// The rating of a comment, or the average of all: schema.org's `Rating` or `AggregateRating`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Rating<Value> {
+struct SchemaRating<Value> {
     #[serde(rename = "@type")]
     kind: &'static str,
     best_rating: u8,
@@ -66,7 +66,7 @@ struct Rating<Value> {
     worst_rating: u8,
 }
 
-impl<Value> Rating<Value> {
+impl<Value> SchemaRating<Value> {
     fn new(kind: &'static str, rating_value: Value, review_count: Option<u64>) -> Self {
         Self {
             kind,
@@ -81,7 +81,7 @@ impl<Value> Rating<Value> {
 /// A comment that has an author: schema.org's `Review`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Review<'page> {
+struct SchemaReview<'page> {
     #[serde(rename = "@id")]
     id: String,
     #[serde(rename = "@type")]
@@ -93,7 +93,7 @@ struct Review<'page> {
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'page str>,
     review_body: &'page str,
-    review_rating: Rating<u8>,
+    review_rating: SchemaRating<u8>,
 }
 
 /// The structured data of a page with these comments and this average of the whole product. `None`
@@ -106,7 +106,7 @@ pub(super) fn of_page(
     comments: &[Comment],
 ) -> Option<ScriptJson> {
     let details = details?;
-    let reviews: Vec<Review<'_>> = comments
+    let reviews: Vec<SchemaReview<'_>> = comments
         .iter()
         .filter_map(|comment| review(site, comment))
         .collect();
@@ -114,12 +114,13 @@ pub(super) fn of_page(
         return None;
     }
     let url = site.public_url.join(&links::product_page(product));
-    Some(ScriptJson::new(&Product {
+    Some(ScriptJson::new(&SchemaProduct {
         context: "https://schema.org",
         id: &url,
         kind: "Product",
-        aggregate_rating: average
-            .map(|average| Rating::new("AggregateRating", average.decimal(), Some(average.total))),
+        aggregate_rating: average.map(|average| {
+            SchemaRating::new("AggregateRating", average.decimal(), Some(average.total))
+        }),
         brand: details.brand.as_deref().map(|name| Named {
             kind: "Brand",
             name,
@@ -134,9 +135,9 @@ pub(super) fn of_page(
 }
 
 /// The review of a comment; `None` without an author.
-fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> {
+fn review<'page>(site: &Site, comment: &'page Comment) -> Option<SchemaReview<'page>> {
     let author = comment.text.author.as_deref()?;
-    Some(Review {
+    Some(SchemaReview {
         id: site.public_url.join(&links::permalink(&comment.id)),
         kind: "Review",
         author: Named {
@@ -148,6 +149,6 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<Review<'page>> 
         in_language: comment.language.as_str(),
         name: comment.text.title.as_deref(),
         review_body: displayed(&comment.text.body),
-        review_rating: Rating::new("Rating", comment.rating.get(), None),
+        review_rating: SchemaRating::new("Rating", comment.rating.get(), None),
     })
 }

@@ -7,7 +7,7 @@ use model::{
 use sha2::Digest;
 
 use super::{
-    address::Address,
+    address::PageAddress,
     context::{Context, FilterLink},
     contrast,
     description::{self, describe, is_archive},
@@ -25,7 +25,7 @@ use crate::{
     read::{
         contrast::{Contrast, Side},
         page::ListingPage,
-        place::{Neighbours, Place},
+        page_position::{Neighbours, PagePosition},
     },
     site::Indexing,
     telemetry::cost,
@@ -52,8 +52,8 @@ pub(super) struct CommentsPage<'page> {
     pub(super) head: Head<'page>,
     context: Context<'page>,
     t: &'page Interface,
-    address: &'page Address,
-    place: Place,
+    address: &'page PageAddress,
+    position: PagePosition,
     listing: &'page ListingPage,
     /// The name of the product; its id where no name is known.
     name: &'page str,
@@ -109,9 +109,9 @@ impl<'page> CommentsPage<'page> {
         } = context;
         let query = &address.query;
         let details = record.map(|record| &record.details);
-        let place = Place::of(address, listing);
+        let position = PagePosition::of(address, listing);
         let is_empty = listing.comments.is_empty();
-        let mut head = head(context, details, place, listing);
+        let mut head = head(context, details, position, listing);
         if let Some(Neighbours { prev, next, .. }) = by_cursor {
             head.neighbours = Neighbours {
                 prev,
@@ -132,12 +132,12 @@ impl<'page> CommentsPage<'page> {
             context,
             t,
             address,
-            place,
+            position,
             listing,
             name: details.map_or(query.product.as_str(), |details| &details.name),
             language_of_name: details.and_then(|details| details.language.as_ref()),
             shop: details.and_then(|details| details.url.as_ref()),
-            which: t.joined([t.filter(&query.filter), place.number(t)]),
+            which: t.joined([t.filter(&query.filter), position.number(t)]),
             chips: chips(context),
             reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
             comments: listing
@@ -164,7 +164,7 @@ impl<'page> CommentsPage<'page> {
     /// # Errors
     /// The template's.
     pub(super) fn validator(mut self) -> Result<Option<String>, askama::Error> {
-        let is_archive = is_archive(self.place);
+        let is_archive = is_archive(self.position);
         if !is_archive && self.cost.is_none() {
             return Ok(None);
         }
@@ -190,7 +190,7 @@ impl<'page> CommentsPage<'page> {
 fn head<'page>(
     context: Context<'page>,
     details: Option<&ProductDetails>,
-    place: Place,
+    position: PagePosition,
     listing: &ListingPage,
 ) -> Head<'page> {
     let Context {
@@ -210,13 +210,13 @@ fn head<'page>(
     ]);
     let other_order = (query.order != Order::default()).then(|| t.order(query.order));
     // Without the number of pages, which would change the titles of all pages at once.
-    let title = t.joined([Some(subject.clone()), place.number(t), other_order]);
+    let title = t.joined([Some(subject.clone()), position.number(t), other_order]);
     if is_empty {
         // Any address at all is a page of some product without comments.
         return Head::new(site, title);
     }
-    let has_place = place != Place::Unknown;
-    let indexing = if has_place {
+    let is_numbered = position != PagePosition::Unknown;
+    let indexing = if is_numbered {
         context.indexing(&query.filter, query.order)
     } else {
         Indexing::No
@@ -230,17 +230,19 @@ fn head<'page>(
     let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later
     // comments.
-    let average = context.average().filter(|_| !is_archive(place));
+    let average = context.average().filter(|_| !is_archive(position));
     head.feed = Some((subject.clone(), address.feed()));
     head.description = Some(describe(
         t,
         address,
-        place,
+        position,
         listing,
         average.as_ref(),
         subject,
     ));
-    head.neighbours = place.neighbours().and_then(|page| address.leading_to(page));
+    head.neighbours = position
+        .neighbours()
+        .and_then(|page| address.leading_to(page));
     head.picture = details.and_then(|details| details.image.clone());
     head.structured_data = structured_data::of_page(
         site,

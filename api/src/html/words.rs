@@ -157,11 +157,11 @@ impl Interface {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::texts::{InterfaceLanguage, Texts};
+    use crate::texts::{InterfaceLanguage, InterfaceTexts};
 
     #[test]
     fn a_filter_is_described_in_words() {
-        let texts = Texts::built_in();
+        let texts = InterfaceTexts::built_in();
         for (language, ratings, english, japanese) in [
             ("~", "~", None, None),
             ("en", "~", Some("in English"), Some("英語")),
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_language_has_a_name_in_each_language_of_the_interface() {
-        let texts = Texts::built_in();
+        let texts = InterfaceTexts::built_in();
         for (tag, english, german) in [
             ("en", "English", "Englisch"),
             ("pt-BR", "Portuguese (pt-BR)", "Portugiesisch (pt-BR)"),
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn numbers_and_times_are_written_for_people() {
-        let texts = Texts::built_in();
+        let texts = InterfaceTexts::built_in();
         let t = texts.in_language(InterfaceLanguage::En);
         let at = |text: &str| Timestamp::parse(text).unwrap();
         assert_eq!(

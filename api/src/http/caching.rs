@@ -33,8 +33,8 @@ pub(crate) fn uncached(mut answer: HttpResponse) -> HttpResponse {
     answer
 }
 
-/// A redirect to the current place of something. The place will change, so caches must not keep the
-/// redirect.
+/// A redirect to the current address of something. The address will change, so caches must not keep
+/// the redirect.
 pub(crate) fn lead_to(location: &str) -> HttpResponse {
     HttpResponse::Found()
         .insert_header((header::LOCATION, location))

@@ -1,7 +1,7 @@
 //! Cross-origin access. Scripts of other sites may read the JSON API and the fragments of pages.
 //! These answers are public and depend on nothing that a browser adds. So
 //! `Access-Control-Allow-Origin` is `*` for all origins, and caches need not distinguish origins
-//! (Fetch, section 3.2). Scripts may not write, because a write token has no place in a page.
+//! (Fetch, section 3.2). Scripts may not write, because a write token does not belong in a page.
 //!
 //! This module answers a preflight before the load limit counts it, because it costs nothing.
 

@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::{self, CommentBody},
-    parameters::{AUTHOR_ID, AUTHORS_CURSOR, Given, Parsed, Request},
+    parameters::{AUTHOR_ID, AUTHORS_CURSOR, FromParameters, Given, Parsed},
 };
 use crate::{
     callers::CommentWriter, error::ApiError, http::caching::NO_STORE, links, site::Site,
@@ -20,9 +20,9 @@ pub(crate) struct AuthorRequest {
     after: Option<CommentId>,
 }
 
-impl Request for AuthorRequest {
+impl FromParameters for AuthorRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let (author, page_size) = (given.in_path(&AUTHOR_ID)?, Request::read(given)?);
+        let (author, page_size) = (given.in_path(&AUTHOR_ID)?, FromParameters::read(given)?);
         Ok(Self {
             author,
             page_size,
@@ -34,16 +34,17 @@ impl Request for AuthorRequest {
 /// Some comments of an author.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = CommentsOfAuthor, example = example)]
-pub(crate) struct Body<'page> {
+pub(crate) struct CommentsOfAuthorBody<'page> {
     /// Ordered by their ids, whatever their products. Those made here begin with their time.
     comments: Vec<CommentBody<'page>>,
-    cursor: Next,
-    links: Next,
+    cursor: NextBody,
+    links: NextBody,
 }
 
 /// What leads on.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Next {
+#[schema(as = Next)]
+pub(crate) struct NextBody {
     /// Null at the end.
     #[schema(required)]
     pub(super) next: Option<String>,
@@ -67,7 +68,7 @@ fn example() -> serde_json::Value {
     path = "/api/v1/authors/{author_id}/comments",
     tag = "comments",
     params(Parsed<AuthorRequest>),
-    responses((status = 200, description = "The comments; none of an unknown author", body = Body<'static>)),
+    responses((status = 200, description = "The comments; none of an unknown author", body = CommentsOfAuthorBody<'static>)),
     security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn list_comments_of_author(
@@ -89,17 +90,17 @@ pub(crate) async fn list_comments_of_author(
         site.public_url.base_path,
         links::api_author(&author)
     );
-    let body = Body {
+    let body = CommentsOfAuthorBody {
         comments: part
             .rows
             .iter()
             .filter_map(|comment| comment.as_ref().ok())
             .map(CommentBody::for_writer)
             .collect(),
-        cursor: Next {
+        cursor: NextBody {
             next: next.map(ToString::to_string),
         },
-        links: Next {
+        links: NextBody {
             next: next.map(|id| format!("{path}?page_size={page_size}&cursor={id}")),
         },
     };

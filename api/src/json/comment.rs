@@ -9,10 +9,10 @@ use utoipa::ToSchema;
 
 use super::{
     comment_body::CommentBody,
-    comment_fields::{CommentChange, change},
+    comment_fields::{CommentChangeBody, change},
     fields::Fields,
     headers::Conditions,
-    parameters::{Given, NUMBERING, ORDER, Parsed, Request},
+    parameters::{FromParameters, Given, NUMBERING, ORDER, Parsed},
 };
 use crate::{
     callers::{AnyCaller, CommentWriter, WriterOrModerator},
@@ -76,7 +76,7 @@ pub(crate) async fn get_comment(
 }
 
 /// Which comment to write, and on which conditions.
-type Target = (CommentId, Conditions);
+type CommentTarget = (CommentId, Conditions);
 
 /// A change of a comment.
 ///
@@ -86,10 +86,10 @@ type Target = (CommentId, Conditions);
     patch,
     path = "/api/v1/comments/{id}",
     tag = "comments",
-    params(Parsed<Target>),
+    params(Parsed<CommentTarget>),
     request_body(content(
-        (CommentChange = "application/merge-patch+json"),
-        (CommentChange = "application/json"),
+        (CommentChangeBody = "application/merge-patch+json"),
+        (CommentChangeBody = "application/json"),
     )),
     responses(
         (
@@ -103,13 +103,13 @@ type Target = (CommentId, Conditions);
 )]
 pub(crate) async fn change_comment(
     WriterOrModerator(caller): WriterOrModerator,
-    Parsed((id, conditions)): Parsed<Target>,
+    Parsed((id, conditions)): Parsed<CommentTarget>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let accepted = &["application/json", "application/merge-patch+json"];
-    let patch = change(&Fields::read::<CommentChange>(&request, payload, accepted).await?)?;
+    let patch = change(&Fields::read::<CommentChangeBody>(&request, payload, accepted).await?)?;
     if patch.status.is_some() {
         caller.check(TokenScope::ModerateComments)?;
     }
@@ -139,13 +139,13 @@ pub(crate) async fn change_comment(
     delete,
     path = "/api/v1/comments/{id}",
     tag = "comments",
-    params(Parsed<Target>),
+    params(Parsed<CommentTarget>),
     responses((status = 204, description = "It is gone; pages stop showing it a moment later")),
     security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn delete_comment(
     _: CommentWriter,
-    Parsed((id, conditions)): Parsed<Target>,
+    Parsed((id, conditions)): Parsed<CommentTarget>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let deleted = stores
@@ -163,9 +163,9 @@ pub(crate) struct PositionRequest {
     is_stable: bool,
 }
 
-impl Request for PositionRequest {
+impl FromParameters for PositionRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let ((id, filter), page_size) = Request::read(given)?;
+        let ((id, filter), page_size) = FromParameters::read(given)?;
         let (order, stable) = (given.get(&ORDER)?, given.get(&NUMBERING)?);
         if stable.is_some() {
             given.check_absent([ORDER.name], NUMBERING.name)?;
@@ -218,24 +218,24 @@ pub(crate) async fn comment_position(
         let (language, rating) = (comment.language.to_string(), comment.rating.get());
         return Err(ApiError::FilterDoesNotMatch { language, rating });
     }
-    let place = stores
+    let position = stores
         .position(&comment, &filter)
         .await
         .ok_or(ApiError::IndexUnavailable)?;
-    let CommentPosition { older, total, .. } = place;
+    let CommentPosition { older, total, .. } = position;
     let listing = ListingQuery {
         product: comment.product,
         filter,
         order,
         page_size,
     };
-    let position = match order {
+    let number_in_listing = match order {
         Order::Newest => total.saturating_sub(older),
         Order::Oldest => older + 1,
     };
     Ok(HttpResponse::Ok().json(PositionBody {
-        page: listing.number_of(is_stable, place),
-        position,
+        page: listing.number_of(is_stable, position),
+        position: number_in_listing,
         total,
     }))
 }

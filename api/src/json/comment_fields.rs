@@ -1,5 +1,7 @@
 //! The fields of a comment that a client may set, in a new comment and in a change.
 
+use std::borrow::Cow;
+
 use model::{
     AuthorId, CommentAttributes, CommentId, CommentText, Language, ProductId, Rating, SiteData,
     Status, Timestamp,
@@ -66,9 +68,9 @@ fn fields() -> ObjectBuilder {
 }
 
 /// Describes the body of a new comment.
-pub(crate) struct NewComment;
+pub(crate) struct NewCommentBody;
 
-impl PartialSchema for NewComment {
+impl PartialSchema for NewCommentBody {
     fn schema() -> RefOr<Schema> {
         let example = json!({
             "language": "en", "rating": 5, "title": "Well made", "body": "Two years, every day.\nNo trouble.",
@@ -83,7 +85,11 @@ impl PartialSchema for NewComment {
     }
 }
 
-impl ToSchema for NewComment {}
+impl ToSchema for NewCommentBody {
+    fn name() -> Cow<'static, str> {
+        "NewComment".into()
+    }
+}
 
 /// A comment of this product, made at this instant.
 ///
@@ -126,9 +132,9 @@ pub(super) fn new_comment(
 }
 
 /// Describes the body of a change.
-pub(crate) struct CommentChange;
+pub(crate) struct CommentChangeBody;
 
-impl PartialSchema for CommentChange {
+impl PartialSchema for CommentChangeBody {
     fn schema() -> RefOr<Schema> {
         let description = "JSON Merge Patch (RFC 7396): fields that are left out stay, null removes an optional one. `attributes` is \
              replaced as a whole, and nothing in it is merged.";
@@ -145,7 +151,11 @@ impl PartialSchema for CommentChange {
     }
 }
 
-impl ToSchema for CommentChange {}
+impl ToSchema for CommentChangeBody {
+    fn name() -> Cow<'static, str> {
+        "CommentChange".into()
+    }
+}
 
 /// The fields as a change of a comment: those that are missing stay as they are, null removes.
 ///
@@ -218,12 +228,12 @@ mod tests {
         new_comment(
             ProductId::parse("p").unwrap(),
             Timestamp::MIN,
-            &Fields::parse::<NewComment>(json.as_bytes())?,
+            &Fields::parse::<NewCommentBody>(json.as_bytes())?,
         )
     }
 
     fn patch(json: &str) -> Result<CommentPatch, ApiError> {
-        change(&Fields::parse::<CommentChange>(json.as_bytes())?)
+        change(&Fields::parse::<CommentChangeBody>(json.as_bytes())?)
     }
 
     #[test]

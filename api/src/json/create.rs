@@ -8,7 +8,7 @@ use table::{Created, Idempotency};
 
 use super::{
     comment_body::CommentBody,
-    comment_fields::{NewComment, new_comment},
+    comment_fields::{NewCommentBody, new_comment},
     fields::Fields,
     headers::IdempotencyKey,
     parameters::Parsed,
@@ -28,7 +28,7 @@ use crate::{
     path = "/api/v1/products/{product}/comments",
     tag = "comments",
     params(Parsed<(ProductId, Option<IdempotencyKey>)>),
-    request_body(content = NewComment, content_type = "application/json"),
+    request_body(content = NewCommentBody, content_type = "application/json"),
     responses(
         (
             status = 201,
@@ -56,7 +56,7 @@ pub(crate) async fn create_comment(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     ProductId::parse(product.as_str())?;
-    let fields = Fields::read::<NewComment>(&request, payload, &["application/json"]).await?;
+    let fields = Fields::read::<NewCommentBody>(&request, payload, &["application/json"]).await?;
     let new = new_comment(product, process::now(), &fields)?;
     let promise = |IdempotencyKey(key)| {
         Ok::<_, ApiError>(Idempotency {
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
         let hash_for = |product: &str, json: &str| {
-            let fields = Fields::parse::<NewComment>(json.as_bytes()).unwrap();
+            let fields = Fields::parse::<NewCommentBody>(json.as_bytes()).unwrap();
             body_hash(
                 &new_comment(ProductId::parse(product).unwrap(), process::now(), &fields).unwrap(),
             )

@@ -5,7 +5,7 @@ use serde_json::json;
 use table::WriteError;
 
 use super::{
-    parameters::{Given, Parameter, Request},
+    parameters::{FromParameters, Given, Parameter},
     schema,
 };
 use crate::{error::ApiError, http::path_and_query::repeated};
@@ -95,7 +95,7 @@ pub(crate) struct Conditions {
     if_none_match: Option<Revisions>,
 }
 
-impl Request for Conditions {
+impl FromParameters for Conditions {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let [if_match, if_none_match] =
             [&IF_MATCH, &IF_NONE_MATCH].map(|header| Revisions::read(given, header));
@@ -170,7 +170,7 @@ impl IdempotencyKey {
     }
 }
 
-impl Request for Option<IdempotencyKey> {
+impl FromParameters for Option<IdempotencyKey> {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         match given.in_headers(&IDEMPOTENCY_KEY)?.as_slice() {
             [] => Ok(None),

@@ -9,7 +9,9 @@ use utoipa::ToSchema;
 use super::{
     comment_body::{self, CommentBody},
     explanation::Explanation,
-    parameters::{AS_OF, CURSOR, DATE, EXPLAIN, Given, NUMBERING, ORDER, PAGE, Parsed, Request},
+    parameters::{
+        AS_OF, CURSOR, DATE, EXPLAIN, FromParameters, Given, NUMBERING, ORDER, PAGE, Parsed,
+    },
 };
 use crate::{
     error::ApiError,
@@ -20,7 +22,7 @@ use crate::{
         cursor::{Cursor, CursorSealer},
         dates,
         page::{ListingPage, PageAt, PageRequest, check_known},
-        place::{Neighbours, Place},
+        page_position::{Neighbours, PagePosition},
     },
     site::Site,
     store::StoreClients,
@@ -39,9 +41,9 @@ pub(crate) struct ListRequest {
     explains: bool,
 }
 
-impl Request for ListRequest {
+impl FromParameters for ListRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let ((product, filter), page_size) = Request::read(given)?;
+        let ((product, filter), page_size) = FromParameters::read(given)?;
         let (number, order, stable) = (
             given.get(&PAGE)?,
             given.get(&ORDER)?,
@@ -145,7 +147,7 @@ pub(crate) async fn list_comments(
         ..
     } = &asked;
     if let Some(period) = asked.period {
-        let (position, _) = dates::place(&stores, query, period).await?;
+        let (position, _) = dates::newest_of_period(&stores, query, period).await?;
         let number = query.number_of(*is_stable, position).map(PageNumber::get);
         return Ok(caching::lead_to(&asked.urls("").page(number)));
     }
@@ -266,7 +268,7 @@ pub(super) struct Links {
 impl Links {
     /// The links of the page of this number, where all pages have numbers.
     pub(super) fn of_pages(number: u64, total_pages: u64, url: impl Fn(u64) -> String) -> Self {
-        let place = Place::Counted {
+        let place = PagePosition::Counted {
             number,
             total_pages: Some(total_pages),
         };
@@ -341,8 +343,8 @@ impl<'listing> Body<'listing> {
             false => listing.total.map(|total| page_size.total_pages(total)),
         };
         let place = match asked.cursor {
-            Some(_) => Place::Unknown,
-            None => Place::numbered(number, is_stable, *page_size, listing),
+            Some(_) => PagePosition::Unknown,
+            None => PagePosition::numbered(number, is_stable, *page_size, listing),
         };
         let urls = asked.urls(base_path);
         let Neighbours {

@@ -1,7 +1,7 @@
 //! The JSON API, under `/api/v1`.
 //!
-//! Each operation has a request type (`parameters::Request`), which reads the request and describes
-//! it for `/openapi.json`. The schema of a body names its fields (`fields`). A handler's name is
+//! Each operation has a request type (`parameters::FromParameters`), which reads the request and
+//! describes it for `/openapi.json`. The schema of a body names its fields (`fields`). A handler's name is
 //! the id of its operation there.
 
 mod author;

@@ -7,9 +7,9 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::{
-    author::Next,
+    author::NextBody,
     comment_body::{self, CommentBody},
-    parameters::{Given, MODERATION_CURSOR, Parsed, Request, STATUS},
+    parameters::{FromParameters, Given, MODERATION_CURSOR, Parsed, STATUS},
 };
 use crate::{
     callers::Moderator,
@@ -29,12 +29,12 @@ pub(crate) struct ModerationRequest {
     cursor: Option<String>,
 }
 
-impl Request for ModerationRequest {
+impl FromParameters for ModerationRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let status = given.get(&STATUS)?.unwrap_or(Status::Pending);
         Ok(Self {
             status,
-            page_size: Request::read(given)?,
+            page_size: FromParameters::read(given)?,
             cursor: given.get(&MODERATION_CURSOR)?,
         })
     }
@@ -43,9 +43,9 @@ impl Request for ModerationRequest {
 /// A page of comments that readers do not see.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ModerationPage, example = example)]
-pub(crate) struct Body<'page> {
+pub(crate) struct ModerationBody<'page> {
     comments: Vec<CommentBody<'page>>,
-    cursor: Next,
+    cursor: NextBody,
 }
 
 fn example() -> serde_json::Value {
@@ -61,7 +61,7 @@ fn example() -> serde_json::Value {
     path = "/api/v1/moderation",
     tag = "moderation",
     params(Parsed<ModerationRequest>),
-    responses((status = 200, description = "The page", body = Body<'static>)),
+    responses((status = 200, description = "The page", body = ModerationBody<'static>)),
     security(("token" = ["comments:moderate"])),
 )]
 pub(crate) async fn list_unpublished(
@@ -93,16 +93,16 @@ pub(crate) async fn list_unpublished(
             },
         )
     };
-    let body = Body {
+    let body = ModerationBody {
         comments: comments.iter().map(CommentBody::from).collect(),
-        cursor: Next {
+        cursor: NextBody {
             next: next.map(seal),
         },
     };
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(body))
 }
 
-/// The comments of a page, and the place of its last one if more may follow.
+/// The comments of a page, and the position of its last one if more may follow.
 async fn page(
     stores: &StoreClients,
     status: Status,

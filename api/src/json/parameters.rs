@@ -1,8 +1,8 @@
 //! The parameters of requests. Each is declared once: its name, how it is read, and how the OpenAPI
 //! document describes it.
 //!
-//! A [`Request`] is the typed form of a request. What it asks for while it is read are its
-//! parameters: they are described, and no others are accepted.
+//! A type that is [`FromParameters`] is the typed form of a request. What it asks for while it is
+//! read are its parameters: they are described, and no others are accepted.
 
 use std::{
     cell::RefCell,
@@ -258,8 +258,8 @@ impl<T> Parameter<T> {
         (self.parse)(text).map_err(|error| ApiError::invalid(self.name, error.problem))
     }
 
-    fn describe(&self, place: ParameterIn) -> Description {
-        let is_required = place == ParameterIn::Path || self.name == PRODUCTS.name;
+    fn describe(&self, location: ParameterIn) -> Description {
+        let is_required = location == ParameterIn::Path || self.name == PRODUCTS.name;
         let required = if is_required {
             Required::True
         } else {
@@ -267,7 +267,7 @@ impl<T> Parameter<T> {
         };
         ParameterBuilder::new()
             .name(self.name)
-            .parameter_in(place)
+            .parameter_in(location)
             .required(required)
             .description(Some(self.description))
             .schema(Some((self.schema)()))
@@ -277,7 +277,7 @@ impl<T> Parameter<T> {
 }
 
 /// What a handler takes of a request, without its body.
-pub(crate) trait Request: Sized {
+pub(crate) trait FromParameters: Sized {
     /// Asks for every parameter, in the order of the OpenAPI document, before it judges any beside
     /// another.
     ///
@@ -286,44 +286,44 @@ pub(crate) trait Request: Sized {
     fn read(given: &Given<'_>) -> Result<Self, ApiError>;
 }
 
-impl<A: Request, B: Request> Request for (A, B) {
+impl<A: FromParameters, B: FromParameters> FromParameters for (A, B) {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         Ok((A::read(given)?, B::read(given)?))
     }
 }
 
-impl Request for ProductId {
+impl FromParameters for ProductId {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         given.in_path(&PRODUCT)
     }
 }
 
-impl Request for CommentId {
+impl FromParameters for CommentId {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         given.in_path(&COMMENT_ID)
     }
 }
 
-impl Request for Option<Language> {
+impl FromParameters for Option<Language> {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         given.get(&LANGUAGE)
     }
 }
 
 /// Of a list without cursors.
-impl Request for PageNumber {
+impl FromParameters for PageNumber {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         Ok(given.get(&PAGE_OF_LIST)?.unwrap_or(Self::FIRST))
     }
 }
 
-impl Request for PageSize {
+impl FromParameters for PageSize {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         Ok(given.get(&PAGE_SIZE)?.unwrap_or_default())
     }
 }
 
-impl Request for Filter {
+impl FromParameters for Filter {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let (language, ratings) = (given.get(&LANGUAGE)?, given.all(&RATING)?);
         Ok(Self::new(language, RatingSet::of(ratings)))
@@ -334,7 +334,7 @@ impl Request for Filter {
 #[derive(Debug)]
 pub(crate) struct Parsed<R>(pub(crate) R);
 
-impl<R: Request> FromRequest for Parsed<R> {
+impl<R: FromParameters> FromRequest for Parsed<R> {
     type Error = ApiError;
     type Future = Ready<Result<Self, ApiError>>;
 
@@ -344,7 +344,7 @@ impl<R: Request> FromRequest for Parsed<R> {
     }
 }
 
-impl<R: Request> IntoParams for Parsed<R> {
+impl<R: FromParameters> IntoParams for Parsed<R> {
     fn into_params(_: impl Fn() -> Option<ParameterIn>) -> Vec<Description> {
         let given = Given {
             request: None,
@@ -384,10 +384,12 @@ impl<'request> Given<'request> {
         }
     }
 
-    fn note<T>(&self, parameter: &Parameter<T>, place: ParameterIn) {
+    fn note<T>(&self, parameter: &Parameter<T>, location: ParameterIn) {
         if self.request.is_none() {
-            self.described.borrow_mut().push(parameter.describe(place));
-        } else if place == ParameterIn::Query {
+            self.described
+                .borrow_mut()
+                .push(parameter.describe(location));
+        } else if location == ParameterIn::Query {
             self.known.borrow_mut().push(parameter.name);
         }
     }
@@ -499,7 +501,7 @@ pub(super) mod tests {
     use crate::error::tests::refused_field;
 
     /// The request with this target, as its handler gets it.
-    pub(crate) fn read_at<R: Request>(target: &str) -> Result<R, ApiError> {
+    pub(crate) fn read_at<R: FromParameters>(target: &str) -> Result<R, ApiError> {
         let request = TestRequest::with_uri(target).to_http_request();
         Parsed::from_request(&request, &mut Payload::None)
             .into_inner()

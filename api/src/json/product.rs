@@ -1,5 +1,7 @@
 //! The record of a product: `/api/v1/products/{product}`.
 
+use std::borrow::Cow;
+
 use actix_web::{
     HttpRequest, HttpResponse,
     http::{StatusCode, header},
@@ -27,7 +29,7 @@ use crate::{
 };
 
 /// Which record to write, and on which conditions.
-type Target = (ProductId, Conditions);
+type ProductTarget = (ProductId, Conditions);
 
 /// What a site says about a product.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,9 +68,9 @@ fn example() -> Value {
 }
 
 /// Describes the body of a put.
-pub(crate) struct NewProduct;
+pub(crate) struct NewProductBody;
 
-impl PartialSchema for NewProduct {
+impl PartialSchema for NewProductBody {
     fn schema() -> RefOr<Schema> {
         let gtin = schema::or_null(schema::text("^(?:[0-9]{8}|[0-9]{12,14})$"));
         let invisible = "Without a visible character it is none";
@@ -95,7 +97,11 @@ impl PartialSchema for NewProduct {
     }
 }
 
-impl ToSchema for NewProduct {}
+impl ToSchema for NewProductBody {
+    fn name() -> Cow<'static, str> {
+        "NewProduct".into()
+    }
+}
 
 /// What a record says; a field that is null counts as left out.
 ///
@@ -166,8 +172,8 @@ pub(crate) async fn get_product(
     put,
     path = "/api/v1/products/{product}",
     tag = "products",
-    params(Parsed<Target>),
-    request_body(content = NewProduct, content_type = "application/json"),
+    params(Parsed<ProductTarget>),
+    request_body(content = NewProductBody, content_type = "application/json"),
     responses(
         (
             status = 200,
@@ -186,14 +192,14 @@ pub(crate) async fn get_product(
 )]
 pub(crate) async fn put_product(
     _: ProductWriter,
-    Parsed((product, conditions)): Parsed<Target>,
+    Parsed((product, conditions)): Parsed<ProductTarget>,
     request: HttpRequest,
     payload: web::Payload,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     ProductId::parse(product.as_str())?;
     let details =
-        details(&Fields::read::<NewProduct>(&request, payload, &["application/json"]).await?)?;
+        details(&Fields::read::<NewProductBody>(&request, payload, &["application/json"]).await?)?;
     let put = stores
         .put_product(&product, &details, |current| conditions.hold(current))
         .await?;
@@ -209,13 +215,13 @@ pub(crate) async fn put_product(
     delete,
     path = "/api/v1/products/{product}",
     tag = "products",
-    params(Parsed<Target>),
+    params(Parsed<ProductTarget>),
     responses((status = 204, description = "It is gone; other processes show it within their cache's age")),
     security(("token" = ["products:write"])),
 )]
 pub(crate) async fn delete_product(
     _: ProductWriter,
-    Parsed((product, conditions)): Parsed<Target>,
+    Parsed((product, conditions)): Parsed<ProductTarget>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let deleted = stores
@@ -258,7 +264,9 @@ mod tests {
     use crate::error::tests::refused_field;
 
     fn of(json: Value) -> Result<ProductDetails, ApiError> {
-        details(&Fields::parse::<NewProduct>(json.to_string().as_bytes())?)
+        details(&Fields::parse::<NewProductBody>(
+            json.to_string().as_bytes(),
+        )?)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use model::{PageNumber, PageSize};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{list::Links, parameters::Parsed, stats::Totals};
+use super::{list::Links, parameters::Parsed, stats::TotalsBody};
 use crate::{error::ApiError, links, read::products::Products, site::Site};
 
 /// One page of the list of products.
@@ -29,7 +29,7 @@ use crate::{error::ApiError, links, read::products::Products, site::Site};
         "last": "/api/v1/products?page=3&page_size=1"
     }
 }))]
-pub(crate) struct Body<'page> {
+pub(crate) struct ProductListBody<'page> {
     #[schema(value_type = u64, minimum = 1)]
     page: PageNumber,
     #[schema(value_type = u8, minimum = 1, maximum = 100)]
@@ -47,7 +47,7 @@ pub(crate) struct Body<'page> {
 struct ListedProduct<'page> {
     product: &'page str,
     #[serde(flatten)]
-    totals: Totals,
+    totals: TotalsBody,
     /// The URL of its comments.
     comments: String,
 }
@@ -66,7 +66,7 @@ struct ListedProduct<'page> {
         (
             status = 200,
             description = "The page; an empty page 1 means that no product has comments",
-            body = Body<'static>,
+            body = ProductListBody<'static>,
             headers(
                 ("ETag" = String, description = "Weak"),
                 ("Link" = String, description = "`first`, `prev`, `next` and `last`, as in `links` (RFC 8288)"),
@@ -83,7 +83,7 @@ pub(crate) async fn list_products(
     let walk = products.into_inner().walk_with(number, page_size).await?;
     let products = walk.page(number, page_size).map(|product| ListedProduct {
         product: product.id.as_str(),
-        totals: Totals::new(product.by_rating, Some(product.last_commented_at)),
+        totals: TotalsBody::new(product.by_rating, Some(product.last_commented_at)),
         comments: format!("{base_path}{}", links::api_comments(&product.id)),
     });
     let products = products.collect();
@@ -93,7 +93,7 @@ pub(crate) async fn list_products(
     });
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, links.header()));
-    Ok(answer.json(Body {
+    Ok(answer.json(ProductListBody {
         page: number,
         page_size,
         total,

@@ -19,14 +19,14 @@ use crate::{error::ApiError, read::page::check_known, site::Site, store::StoreCl
     "average": 4.31, "last_commented_at": "2024-11-14T09:21:05.600Z",
     "by_language": [{"language": "de", "total": 15}, {"language": "en", "total": 30}], "languages": 2
 }))]
-pub(crate) struct Body<'stats> {
+pub(crate) struct StatsBody<'stats> {
     product: &'stats str,
     /// Null: of all languages.
     #[schema(required)]
     language: Option<&'stats str>,
     /// In the language when one is given.
     #[serde(flatten)]
-    totals: Totals,
+    totals: TotalsBody,
     /// By language, whichever is given: the first 200 by their tags.
     #[schema(max_items = 200)]
     by_language: Vec<LanguageTotal<'stats>>,
@@ -36,7 +36,8 @@ pub(crate) struct Body<'stats> {
 
 /// How many comments there are, and how they rate.
 #[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Totals {
+#[schema(as = Totals)]
+pub(super) struct TotalsBody {
     total: u64,
     /// How many there are of each rating, all five.
     by_rating: Vec<RatingTotal>,
@@ -55,7 +56,7 @@ struct RatingTotal {
     total: u64,
 }
 
-impl Totals {
+impl TotalsBody {
     pub(super) fn new(by_rating: RatingCounts, last_commented_at: Option<Timestamp>) -> Self {
         Self {
             total: by_rating.total(),
@@ -84,7 +85,7 @@ struct LanguageTotal<'stats> {
     path = "/api/v1/products/{product}/stats",
     tag = "comments",
     params(Parsed<(ProductId, Option<Language>)>),
-    responses((status = 200, description = "The totals", body = Body<'static>)),
+    responses((status = 200, description = "The totals", body = StatsBody<'static>)),
 )]
 pub(crate) async fn product_stats(
     Parsed((product, language)): Parsed<(ProductId, Option<Language>)>,
@@ -98,10 +99,10 @@ pub(crate) async fn product_stats(
     if stats.by_rating.total() == 0 {
         check_known(&stores, &site, &product).await?;
     }
-    Ok(HttpResponse::Ok().json(Body {
+    Ok(HttpResponse::Ok().json(StatsBody {
         product: product.as_str(),
         language: language.as_ref().map(Language::as_str),
-        totals: Totals::new(stats.by_rating, stats.last_commented_at),
+        totals: TotalsBody::new(stats.by_rating, stats.last_commented_at),
         by_language: stats
             .by_language
             .iter()

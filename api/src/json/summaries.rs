@@ -9,8 +9,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    parameters::{Given, PRODUCTS, PRODUCTS_MAX, Parsed, Request},
-    stats::Totals,
+    parameters::{FromParameters, Given, PRODUCTS, PRODUCTS_MAX, Parsed},
+    stats::TotalsBody,
 };
 use crate::{error::ApiError, store::StoreClients};
 
@@ -20,9 +20,9 @@ pub(crate) struct SummariesRequest {
     language: Option<Language>,
 }
 
-impl Request for SummariesRequest {
+impl FromParameters for SummariesRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let (products, language) = (given.all(&PRODUCTS)?, Request::read(given)?);
+        let (products, language) = (given.all(&PRODUCTS)?, FromParameters::read(given)?);
         let refuse = |problem: String| Err(ApiError::invalid(PRODUCTS.name, problem));
         if products.is_empty() {
             return refuse(
@@ -63,7 +63,7 @@ impl Request for SummariesRequest {
         }
     ]
 }))]
-pub(crate) struct Body<'summaries> {
+pub(crate) struct SummariesBody<'summaries> {
     /// Null: of all languages.
     #[schema(required)]
     language: Option<&'summaries str>,
@@ -77,7 +77,7 @@ pub(crate) struct Body<'summaries> {
 struct ProductSummary<'summaries> {
     product: &'summaries str,
     #[serde(flatten)]
-    totals: Totals,
+    totals: TotalsBody,
 }
 
 /// How many comments up to 100 products have, by rating: for a page that lists products.
@@ -86,7 +86,7 @@ struct ProductSummary<'summaries> {
     path = "/api/v1/stats",
     tag = "comments",
     params(Parsed<SummariesRequest>),
-    responses((status = 200, description = "The totals of each product", body = Body<'static>)),
+    responses((status = 200, description = "The totals of each product", body = SummariesBody<'static>)),
 )]
 pub(crate) async fn stats_of_products(
     Parsed(SummariesRequest { products, language }): Parsed<SummariesRequest>,
@@ -109,10 +109,10 @@ pub(crate) async fn stats_of_products(
         .zip(stats)
         .map(|(product, stats)| ProductSummary {
             product: product.as_str(),
-            totals: Totals::new(stats.by_rating, stats.last_commented_at),
+            totals: TotalsBody::new(stats.by_rating, stats.last_commented_at),
         });
     let products = products.collect();
-    Ok(HttpResponse::Ok().json(Body {
+    Ok(HttpResponse::Ok().json(SummariesBody {
         language: language.as_ref().map(Language::as_str),
         products,
     }))

@@ -23,7 +23,7 @@ use tracing::Instrument;
 use crate::{
     http::{caching, routing::changed},
     secrets::TokenName,
-    telemetry::{is_operational, metrics::Metrics},
+    telemetry::{is_operational, metrics::ApiMetrics},
 };
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -40,7 +40,7 @@ const ADDRESS_MAX_LEN: usize = 45;
 /// Counts and logs a request. Adds its id to the answer, unless the id is the caller's and a cache
 /// may keep the answer. `proxies` is the number that every request passes.
 pub(crate) async fn observe(
-    metrics: web::Data<Metrics>,
+    metrics: web::Data<ApiMetrics>,
     proxies: usize,
     request: ServiceRequest,
     next: Next<BoxBody>,

@@ -70,7 +70,7 @@ enum TableState {
 /// How the page index is.
 #[derive(Debug, Serialize, ToSchema)]
 struct IndexReadiness {
-    state: IndexState,
+    state: PageIndexState,
     /// How many of its partitions are ready.
     partitions_ready: Option<usize>,
     /// How many partitions it has.
@@ -79,8 +79,9 @@ struct IndexReadiness {
 
 /// How the page index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = IndexState)]
 #[serde(rename_all = "snake_case")]
-enum IndexState {
+enum PageIndexState {
     /// Every partition is ready.
     Ready,
     /// Some partitions are ready.
@@ -125,7 +126,7 @@ pub(crate) async fn readyz(
     let (table, page_index) =
         tokio::join!(check_table(&stores, disk_is_full), check_index(&stores));
     let (code, status) = match (table, page_index.state) {
-        (TableState::Ok, IndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
+        (TableState::Ok, PageIndexState::Ready) => (StatusCode::OK, ServiceState::Ready),
         (TableState::Ok, _) => (StatusCode::OK, ServiceState::Degraded),
         (TableState::Full, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Degraded),
         (TableState::Error, _) => (StatusCode::SERVICE_UNAVAILABLE, ServiceState::Unavailable),
@@ -156,13 +157,13 @@ async fn check_index(stores: &StoreClients) -> IndexReadiness {
         partitions: None,
     };
     match answer("the page index", stores.partitions_ready()).await {
-        None => without_count(IndexState::Unreachable),
-        Some(None) => without_count(IndexState::Unknown),
+        None => without_count(PageIndexState::Unreachable),
+        Some(None) => without_count(PageIndexState::Unknown),
         Some(Some((ready, partitions))) => {
             let state = match ready {
-                0 => IndexState::NotReady,
-                all if all == partitions => IndexState::Ready,
-                _ => IndexState::PartiallyReady,
+                0 => PageIndexState::NotReady,
+                all if all == partitions => PageIndexState::Ready,
+                _ => PageIndexState::PartiallyReady,
             };
             IndexReadiness {
                 state,

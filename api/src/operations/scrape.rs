@@ -6,7 +6,7 @@ use crate::{
     error::ApiError,
     http::{answer_memory::AnswerMemory, load::Load},
     store::StoreClients,
-    telemetry::metrics::Metrics,
+    telemetry::metrics::ApiMetrics,
 };
 
 /// Everything that is counted, for Prometheus.
@@ -22,7 +22,7 @@ use crate::{
     )),
 )]
 pub(crate) async fn metrics(
-    metrics: web::Data<Metrics>,
+    metrics: web::Data<ApiMetrics>,
     load: web::Data<Load>,
     memory: web::Data<AnswerMemory>,
     stores: web::Data<StoreClients>,

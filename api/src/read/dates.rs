@@ -6,12 +6,12 @@ use page_index::{CommentPosition, Ranked, RankedQuery};
 use super::ListingQuery;
 use crate::{error::ApiError, store::StoreClients};
 
-/// Finds the newest comment of a period, or else the newest before it. When every comment is later,
-/// it is the place of the oldest one, without an id.
+/// Finds the newest comment of a period, or else the newest before it: its position and its id. When
+/// every comment is later, it is the position of the oldest one, without an id.
 ///
 /// # Errors
 /// The page index is unavailable.
-pub(crate) async fn place(
+pub(crate) async fn newest_of_period(
     stores: &StoreClients,
     query: &ListingQuery,
     period: Period,

@@ -10,7 +10,7 @@ use tokio::{sync::Mutex, time::Instant};
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 pub(crate) struct Kept<T> {
-    state: parking_lot::Mutex<State<T>>,
+    state: parking_lot::Mutex<KeptState<T>>,
     reading: Arc<Mutex<()>>,
 }
 
@@ -23,13 +23,13 @@ pub(crate) struct Fresh<T> {
     pub(crate) used_for: Duration,
 }
 
-struct State<T> {
+struct KeptState<T> {
     /// The value, and until when it is used.
     value: Option<(T, Instant)>,
     pause_until: Option<Instant>,
 }
 
-impl<T: Clone> State<T> {
+impl<T: Clone> KeptState<T> {
     fn usable(&self, now: Instant) -> Option<T> {
         let (value, until) = self.value.as_ref()?;
         (now < *until).then(|| value.clone())
@@ -53,7 +53,7 @@ impl<T: Clone> State<T> {
 
 impl<T: Clone + Send + 'static> Kept<T> {
     pub(crate) fn new() -> Arc<Self> {
-        let state = State {
+        let state = KeptState {
             value: None,
             pause_until: None,
         };
@@ -111,11 +111,11 @@ mod tests {
     fn a_value_is_read_again_after_its_pause_and_used_until_its_end() {
         let began = Instant::now();
         let after = |seconds| began + Duration::from_secs(seconds);
-        let mut state = State {
+        let mut state = KeptState {
             value: None,
             pause_until: None,
         };
-        let keep = |value: Option<char>, state: &mut State<char>, second| {
+        let keep = |value: Option<char>, state: &mut KeptState<char>, second| {
             let [pause, used_for] = [8, 16].map(Duration::from_secs);
             state.keep(
                 value.map(|value| Fresh {

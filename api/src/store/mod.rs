@@ -31,7 +31,7 @@ use crate::{
     telemetry::{
         cost,
         index_watch::{IndexAnswerKind, IndexWatch},
-        metrics::{Metrics, Store},
+        metrics::{ApiMetrics, CalledStore},
     },
 };
 use kept::{Fresh, Kept};
@@ -57,7 +57,7 @@ pub(crate) struct StoreClients {
     records: ProductCache,
     reports: Mutex<Reports>,
     settings: Data<ApiSettings>,
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<ApiMetrics>,
     pub(crate) index_watch: IndexWatch,
 }
 
@@ -65,7 +65,7 @@ impl StoreClients {
     pub(crate) fn new(
         table: Table,
         index: PageIndex,
-        metrics: Arc<Metrics>,
+        metrics: Arc<ApiMetrics>,
         settings: Data<ApiSettings>,
     ) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl StoreClients {
         tokio::spawn(async move {
             let sign: &str = sign.into();
             match metrics
-                .timed(Store::Table, "report", table.report(&id, &looked_for))
+                .timed(CalledStore::Table, "report", table.report(&id, &looked_for))
                 .await
             {
                 Ok(()) => {
@@ -149,7 +149,7 @@ impl StoreClients {
     ) -> Result<Option<Comment>, StoreError> {
         match self
             .metrics
-            .timed(Store::Table, "comment", self.table.comment(id))
+            .timed(CalledStore::Table, "comment", self.table.comment(id))
             .await
         {
             Err(StoreError::Malformed(problem)) => {
@@ -171,7 +171,7 @@ impl StoreClients {
         let read = self
             .metrics
             .timed(
-                Store::Table,
+                CalledStore::Table,
                 "comments",
                 self.table.comments_in(product, ids),
             )
@@ -219,7 +219,7 @@ impl StoreClients {
         query: &PageQuery,
         read: impl Future<Output = Result<Page, StoreError>>,
     ) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(Store::Table, "page", read).await?;
+        let page = self.metrics.timed(CalledStore::Table, "page", read).await?;
         cost::note_query(query, &page);
         let malformed = page
             .malformed
@@ -252,7 +252,10 @@ impl StoreClients {
         limit: u16,
     ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
         let read = self.table.moderation_part(status, after, from, limit);
-        let part = self.metrics.timed(Store::Table, "moderation", read).await?;
+        let part = self
+            .metrics
+            .timed(CalledStore::Table, "moderation", read)
+            .await?;
         let invalid = part
             .rows
             .iter()
@@ -273,7 +276,7 @@ impl StoreClients {
         };
         self.metrics
             .timed(
-                Store::Table,
+                CalledStore::Table,
                 "create",
                 self.table.create_comment(new, idempotency),
             )
@@ -289,7 +292,7 @@ impl StoreClients {
         let patched = self
             .metrics
             .timed(
-                Store::Table,
+                CalledStore::Table,
                 "patch",
                 self.table.patch_comment(id, allows, patch),
             )
@@ -305,7 +308,7 @@ impl StoreClients {
         let deleted = self
             .metrics
             .timed(
-                Store::Table,
+                CalledStore::Table,
                 "delete",
                 self.table.delete_comment(id, allows),
             )
@@ -322,7 +325,10 @@ impl StoreClients {
         let read = self
             .table
             .comments_of_author(author, after, page_size.get().into());
-        let part = self.metrics.timed(Store::Table, "author", read).await?;
+        let part = self
+            .metrics
+            .timed(CalledStore::Table, "author", read)
+            .await?;
         let invalid = part
             .rows
             .iter()
@@ -336,7 +342,7 @@ impl StoreClients {
         product: &ProductId,
     ) -> Result<Option<ProductRecord>, StoreError> {
         self.metrics
-            .timed(Store::Table, "product", self.table.product(product))
+            .timed(CalledStore::Table, "product", self.table.product(product))
             .await
     }
 
@@ -350,7 +356,11 @@ impl StoreClients {
         let asked = Instant::now();
         match self
             .metrics
-            .timed(Store::Table, "product", self.table.product_to_show(product))
+            .timed(
+                CalledStore::Table,
+                "product",
+                self.table.product_to_show(product),
+            )
             .await
         {
             Ok(record) => {
@@ -388,7 +398,10 @@ impl StoreClients {
         allows: impl Fn(Option<Revision>) -> bool,
     ) -> Result<ProductPut, WriteError> {
         let put = self.table.put_product(product, details, allows);
-        let put = self.metrics.timed(Store::Table, "put_product", put).await?;
+        let put = self
+            .metrics
+            .timed(CalledStore::Table, "put_product", put)
+            .await?;
         self.records
             .keep(product, Some(put.record.clone()).into(), Instant::now());
         Ok(put)
@@ -401,7 +414,7 @@ impl StoreClients {
     ) -> Result<(), WriteError> {
         let deletion = self.table.delete_product(product, allows);
         self.metrics
-            .timed(Store::Table, "delete_product", deletion)
+            .timed(CalledStore::Table, "delete_product", deletion)
             .await?;
         self.records
             .keep(product, KnownRecord::None, Instant::now());
@@ -484,7 +497,7 @@ impl StoreClients {
         let partitions = self
             .metrics
             .timed(
-                Store::PageIndex,
+                CalledStore::PageIndex,
                 "readiness",
                 self.index.readiness(&table_id, now()),
             )
@@ -533,7 +546,7 @@ impl StoreClients {
         let answers = match &table_id {
             Some(table_id) => self
                 .metrics
-                .timed(Store::PageIndex, call, ask(table_id))
+                .timed(CalledStore::PageIndex, call, ask(table_id))
                 .await
                 .map_err(Some),
             None => Err(None),

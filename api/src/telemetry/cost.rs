@@ -26,19 +26,19 @@ tokio::task_local! {
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cost {
-    calls: BTreeMap<&'static str, Calls>,
+    calls: BTreeMap<&'static str, StoreCalls>,
     /// The queries for pages, in the order in which they were answered.
     pub(crate) queries: Vec<QueryCost>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Calls {
+struct StoreCalls {
     count: u32,
     /// The sum of their times. Calls may run at the same time.
     took: Duration,
 }
 
-impl Calls {
+impl StoreCalls {
     fn counted(&self) -> String {
         format!(
             "{} {}",

@@ -42,7 +42,7 @@ const DURATION_BUCKETS: [f64; 14] = [
 
 #[derive(Debug, Clone, Copy, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
-pub(crate) enum Store {
+pub(crate) enum CalledStore {
     Table,
     PageIndex,
 }
@@ -64,7 +64,7 @@ pub(crate) enum DriftSign {
 type Durations<Labels> = Family<Labels, Histogram, fn() -> Histogram>;
 
 /// Labels whose values are names of this service.
-type Names<const N: usize> = [(&'static str, &'static str); N];
+type NameLabels<const N: usize> = [(&'static str, &'static str); N];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
@@ -73,15 +73,15 @@ struct RequestLabels {
     status: u16,
 }
 
-pub(crate) struct Metrics {
+pub(crate) struct ApiMetrics {
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     durations: Durations<[(&'static str, String); 1]>,
     pub(crate) shed: Counter,
     pub(crate) malformed_requests: Counter,
-    store_calls: Durations<Names<3>>,
-    index_answers: Family<Names<1>, Counter>,
-    drift_signs: Family<Names<1>, Counter>,
+    store_calls: Durations<NameLabels<3>>,
+    index_answers: Family<NameLabels<1>, Counter>,
+    drift_signs: Family<NameLabels<1>, Counter>,
     malformed_items: Counter,
     sums: Sums,
 }
@@ -111,7 +111,7 @@ impl CallSums {
     }
 }
 
-impl Metrics {
+impl ApiMetrics {
     pub(crate) fn new() -> Self {
         let mut registry = Registry::with_prefix(PREFIX);
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
@@ -215,7 +215,7 @@ impl Metrics {
     /// Measures a call of a store. `call` names it in the metrics.
     pub(crate) async fn timed<T, E>(
         &self,
-        store: Store,
+        store: CalledStore,
         call: &'static str,
         calling: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
@@ -223,8 +223,8 @@ impl Metrics {
         let result = calling.await;
         let outcome = if result.is_ok() { "ok" } else { "error" };
         let sums = match store {
-            Store::Table => &self.sums.table,
-            Store::PageIndex => &self.sums.page_index,
+            CalledStore::Table => &self.sums.table,
+            CalledStore::PageIndex => &self.sums.page_index,
         };
         let labels = [
             ("store", store.into()),
@@ -241,7 +241,7 @@ impl Metrics {
         result
     }
 
-    /// The arguments are those of [`Metrics::text`].
+    /// The arguments are those of [`ApiMetrics::text`].
     pub(crate) fn snapshot(
         &self,
         in_flight: usize,
@@ -314,7 +314,7 @@ impl Metrics {
         );
         if let Some(is_available) = is_available(partitions) {
             let help = "Partitions of the page index by what they answered the last time";
-            let by_answer: Family<Names<1>, Gauge> =
+            let by_answer: Family<NameLabels<1>, Gauge> =
                 registered(&mut present, "page_index_partitions", help);
             for (kind, count) in partitions {
                 by_answer
@@ -379,7 +379,7 @@ mod tests {
 
     #[test]
     fn labels_hold_nothing_that_a_client_sends() {
-        let metrics = Metrics::new();
+        let metrics = ApiMetrics::new();
         let strange = Method::from_bytes(b"BREW").unwrap();
         metrics.count_request(
             None,
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn the_state_of_the_page_index_is_absent_until_it_is_known() {
-        let metrics = Metrics::new();
+        let metrics = ApiMetrics::new();
         let text = |ready, broken| {
             let answers = [
                 (IndexAnswerKind::Ready, ready),
@@ -443,16 +443,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_is_measured_whatever_its_outcome() {
-        let metrics = Metrics::new();
+        let metrics = ApiMetrics::new();
         assert_eq!(
             metrics
-                .timed(Store::Table, "page", async { Ok::<_, ()>(5) })
+                .timed(CalledStore::Table, "page", async { Ok::<_, ()>(5) })
                 .await,
             Ok(5)
         );
         assert_eq!(
             metrics
-                .timed(Store::Table, "page", async { Err::<(), _>(7) })
+                .timed(CalledStore::Table, "page", async { Err::<(), _>(7) })
                 .await,
             Err(7)
         );

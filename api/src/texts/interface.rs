@@ -21,7 +21,7 @@ pub(crate) struct Interface {
 }
 
 impl Interface {
-    /// The messages of these sources. Later ones take the place of earlier ones with the same name.
+    /// The messages of these sources. Later ones replace earlier ones with the same name.
     pub(super) fn new<'source>(
         language: InterfaceLanguage,
         sources: impl Iterator<Item = &'source str>,

@@ -5,7 +5,7 @@
 //!
 //! - `api/texts/de.ftl`: the messages;
 //! - `api/texts/languages/de.ftl`: the names of languages, from Unicode's CLDR;
-//! - `api/texts/reviews/de.ftl`: the messages that say review in place of comment, for sites that
+//! - `api/texts/reviews/de.ftl`: the messages that say review instead of comment, for sites that
 //!   choose them.
 //!
 //! `interface` has the messages of one language, with its numbers and plural forms.
@@ -84,15 +84,16 @@ impl InterfaceLanguage {
 }
 
 #[derive(Debug)]
-pub(crate) struct Texts(Vec<Interface>);
+pub(crate) struct InterfaceTexts(Vec<Interface>);
 
-impl Texts {
+impl InterfaceTexts {
     pub(crate) fn built_in() -> Arc<Self> {
-        static BUILT_IN: LazyLock<Arc<Texts>> = LazyLock::new(|| Arc::new(Texts::with(&[])));
+        static BUILT_IN: LazyLock<Arc<InterfaceTexts>> =
+            LazyLock::new(|| Arc::new(InterfaceTexts::with(&[])));
         Arc::clone(&BUILT_IN)
     }
 
-    /// The texts with messages of the site in place of those delivered. Each source has messages of
+    /// The texts with messages of the site instead of those delivered. Each source has messages of
     /// one language in the Fluent syntax. It may leave out any of them.
     pub(crate) fn with(overrides: &[(InterfaceLanguage, String)]) -> Self {
         let interface = |language: InterfaceLanguage| {

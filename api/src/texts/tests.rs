@@ -64,7 +64,7 @@ fn messages(language: InterfaceLanguage) -> BTreeMap<&'static str, BTreeSet<&'st
     all.collect()
 }
 
-/// Something that pages name and no language has would be shown to people in place of the text.
+/// Something that pages name and no language has would be shown to people instead of the text.
 #[test]
 fn every_language_has_the_messages_of_english() {
     let english = messages(InterfaceLanguage::En);
@@ -132,7 +132,7 @@ fn the_preset_says_review_wherever_a_text_says_comment() {
 
 #[test]
 fn every_message_can_be_written() {
-    let texts = Texts::built_in();
+    let texts = InterfaceTexts::built_in();
     for language in InterfaceLanguage::VARIANTS {
         let t = texts.in_language(*language);
         for (id, variables) in messages(InterfaceLanguage::En) {
@@ -157,7 +157,7 @@ fn every_message_can_be_written() {
 
 #[test]
 fn plural_forms_and_numbers_follow_the_language() {
-    let texts = Texts::built_in();
+    let texts = InterfaceTexts::built_in();
     for (language, forms) in [
         (
             InterfaceLanguage::En,
@@ -234,7 +234,7 @@ fn plural_forms_and_numbers_follow_the_language() {
 
 #[test]
 fn dates_follow_the_language() {
-    let texts = Texts::built_in();
+    let texts = InterfaceTexts::built_in();
     for (language, day) in [
         (InterfaceLanguage::En, "29 Feb 2024"),
         (InterfaceLanguage::De, "29. Feb. 2024"),
@@ -258,7 +258,7 @@ fn dates_follow_the_language() {
     }
 }
 
-/// A misspelt name would be shown to people in place of the text.
+/// A misspelt name would be shown to people instead of the text.
 #[test]
 fn pages_name_exactly_the_messages_that_there_are() {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -308,7 +308,7 @@ fn pages_name_exactly_the_messages_that_there_are() {
 #[test]
 fn a_site_replaces_messages_of_a_language() {
     let own = "newest = Latest\nday = { month } { $day }, { $year }\n";
-    let texts = Texts::with(&[(InterfaceLanguage::En, own.to_owned())]);
+    let texts = InterfaceTexts::with(&[(InterfaceLanguage::En, own.to_owned())]);
     let t = texts.in_language(InterfaceLanguage::En);
     assert_eq!(
         (t.text("newest"), t.text("oldest")),
@@ -323,8 +323,8 @@ fn a_site_replaces_messages_of_a_language() {
         ],
     );
     assert_eq!(day, "Feb 29, 2024");
-    let built_in = Texts::built_in();
-    let version = |texts: &Texts, language| texts.in_language(language).version;
+    let built_in = InterfaceTexts::built_in();
+    let version = |texts: &InterfaceTexts, language| texts.in_language(language).version;
     assert_ne!(
         version(&texts, InterfaceLanguage::En),
         version(&built_in, InterfaceLanguage::En)

@@ -33,7 +33,7 @@ use crate::{
         kept::{Fresh, Kept},
     },
 };
-use parts::{Dates, PartitionSitemap, Product};
+use parts::{CommentedProduct, Dates, PartitionSitemap};
 
 /// A walk is followed by a pause of this many times its duration.
 const PAUSE: u32 = 100;
@@ -63,7 +63,7 @@ const DATES_MAX: usize = 2 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Walk {
     partitions: Vec<(IndexPartition, PartitionSitemap)>,
-    /// The places of the products in `partitions`: the most comments first, equal ones by their
+    /// The positions of the products in `partitions`: the most comments first, equal ones by their
     /// ids.
     most_commented: Vec<[u32; 2]>,
     dated: AtomicUsize,
@@ -86,12 +86,12 @@ impl Walk {
                     .products()
                     .iter()
                     .zip(0..)
-                    .map(|(product, place)| (product, [at, place])),
+                    .map(|(product, position)| (product, [at, position])),
             );
         }
         products
             .sort_unstable_by_key(|(product, _)| (Reverse(product.by_rating.total()), &product.id));
-        let most_commented = products.into_iter().map(|(_, place)| place).collect();
+        let most_commented = products.into_iter().map(|(_, position)| position).collect();
         Self {
             partitions,
             most_commented,
@@ -114,15 +114,15 @@ impl Walk {
         &self,
         number: PageNumber,
         size: PageSize,
-    ) -> impl Iterator<Item = &Product> {
+    ) -> impl Iterator<Item = &CommentedProduct> {
         let before = usize::try_from(number.skip(size)).unwrap_or(usize::MAX);
         self.most_commented
             .iter()
             .skip(before)
             .take(size.get().into())
-            .filter_map(|place| {
+            .filter_map(|position| {
                 let [partition, product] =
-                    place.map(|place| usize::try_from(place).unwrap_or(usize::MAX));
+                    position.map(|position| usize::try_from(position).unwrap_or(usize::MAX));
                 self.partitions.get(partition)?.1.products().get(product)
             })
     }
@@ -218,7 +218,7 @@ impl Products {
         let mut reads = std::pin::pin!(reads);
         let (mut partitions, mut listings) = (Vec::new(), 0);
         while let Some((partition, products)) = reads.next().await {
-            let products: Vec<Product> = products?
+            let products: Vec<CommentedProduct> = products?
                 .into_iter()
                 .take_while(|product| {
                     listings += product.listings();
@@ -239,7 +239,7 @@ impl Products {
     }
 
     /// The products of a partition that have comments, in ascending order of their ids.
-    async fn products_of(&self, partition: IndexPartition) -> Option<Vec<Product>> {
+    async fn products_of(&self, partition: IndexPartition) -> Option<Vec<CommentedProduct>> {
         let mut products = Vec::new();
         for named in self
             .stores
@@ -259,9 +259,9 @@ impl Products {
                 .await?;
             let counted = named.iter().zip(counted);
             // A product without comments is about to be removed.
-            products.extend(
-                counted.filter_map(|(id, of)| Product::new(&self.site, id, of.stats?, of.settled)),
-            );
+            products.extend(counted.filter_map(|(id, of)| {
+                CommentedProduct::new(&self.site, id, of.stats?, of.settled)
+            }));
         }
         Some(products)
     }

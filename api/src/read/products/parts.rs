@@ -15,7 +15,7 @@ use page_index::{RankedQuery, Stats};
 
 use crate::{
     links,
-    site::{Indexing, Site, Totals},
+    site::{FilterTotals, Indexing, Site},
 };
 
 /// Maximum number of URLs in a file (sitemaps.org).
@@ -39,7 +39,7 @@ const DATE_BYTES: usize = "2024-02-29T23:59:59.999Z".len();
 const AROUND_BYTES: u64 = 200;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Product {
+pub(crate) struct CommentedProduct {
     pub(crate) id: ProductId,
     pub(crate) by_rating: RatingCounts,
     /// Creation time of the newest comment.
@@ -52,7 +52,7 @@ pub(crate) struct Product {
     indexed: Box<[(Filter, u64)]>,
 }
 
-impl Product {
+impl CommentedProduct {
     /// `None` without comments.
     pub(super) fn new(site: &Site, id: &ProductId, stats: Stats, settled: u64) -> Option<Self> {
         let Stats {
@@ -63,7 +63,7 @@ impl Product {
         } = stats;
         let unsettled = by_rating.total().saturating_sub(settled);
         let indexed = by_language.into_iter().filter_map(|(language, total)| {
-            let totals = Totals {
+            let totals = FilterTotals {
                 filter: total,
                 product: by_rating.total(),
             };
@@ -144,7 +144,7 @@ pub(crate) type Dates = Vec<Option<Timestamp>>;
 
 #[derive(Debug)]
 pub(crate) struct PartitionSitemap {
-    products: Vec<Product>,
+    products: Vec<CommentedProduct>,
     /// The number of the first listing of each part, from 0, and its first page.
     parts: Vec<(usize, u64)>,
     /// The dates of each part, once they are known. Walks that find the same share them.
@@ -152,11 +152,16 @@ pub(crate) struct PartitionSitemap {
 }
 
 impl PartitionSitemap {
-    pub(super) fn new(products: Vec<Product>, site_bytes: usize) -> Self {
+    pub(super) fn new(products: Vec<CommentedProduct>, site_bytes: usize) -> Self {
         Self::within(products, site_bytes, URLS_MAX, BYTES_MAX)
     }
 
-    fn within(products: Vec<Product>, site_bytes: usize, urls_max: u64, bytes_max: u64) -> Self {
+    fn within(
+        products: Vec<CommentedProduct>,
+        site_bytes: usize,
+        urls_max: u64,
+        bytes_max: u64,
+    ) -> Self {
         let (mut parts, mut urls_left, mut bytes_left) = (Vec::new(), 0, 0);
         for (at, listing) in listings(&products).enumerate() {
             let last = listing.pages();
@@ -189,7 +194,7 @@ impl PartitionSitemap {
         }
     }
 
-    pub(super) fn products(&self) -> &[Product] {
+    pub(super) fn products(&self) -> &[CommentedProduct] {
         &self.products
     }
 
@@ -252,7 +257,7 @@ impl PartitionSitemap {
 }
 
 /// The listings of products: for each, all its comments, then those of the indexed languages.
-fn listings(products: &[Product]) -> impl Iterator<Item = Listing<'_>> {
+fn listings(products: &[CommentedProduct]) -> impl Iterator<Item = Listing<'_>> {
     products.iter().flat_map(|product| {
         let all = Listing {
             product: &product.id,
@@ -280,7 +285,7 @@ mod tests {
 
     const SITE: &str = "https://example.com";
 
-    fn product(site: &Site, id: &str, total: u64, by_language: &[(&str, u64)]) -> Product {
+    fn product(site: &Site, id: &str, total: u64, by_language: &[(&str, u64)]) -> CommentedProduct {
         let by_language = by_language
             .iter()
             .map(|(tag, total)| (Language::parse(tag).unwrap(), *total))
@@ -293,7 +298,7 @@ mod tests {
             by_language,
             last_commented_at: Some(Timestamp::MIN),
         };
-        Product::new(site, &ProductId::parse(id).unwrap(), stats, total).unwrap()
+        CommentedProduct::new(site, &ProductId::parse(id).unwrap(), stats, total).unwrap()
     }
 
     fn site(indexable: Indexable) -> Site {
@@ -307,7 +312,7 @@ mod tests {
         .unwrap()
     }
 
-    fn unfiltered(totals: &[(String, u64)]) -> Vec<Product> {
+    fn unfiltered(totals: &[(String, u64)]) -> Vec<CommentedProduct> {
         let site = site(Indexable::Unfiltered);
         totals
             .iter()

@@ -1,33 +1,33 @@
-//! The place of a page in its listing: how it is found and written, and the page bar.
+//! The position of a page in its listing: how it is found and written, and the page bar.
 
 use super::{
-    address::Address,
+    address::PageAddress,
     page_bar::{BarItem, page_bar},
 };
 use crate::{
-    read::{page::ListingPage, place::Place},
+    read::{page::ListingPage, page_position::PagePosition},
     texts::Interface,
 };
 
-impl Place {
+impl PagePosition {
     /// A full page links to the next one if the table has more comments. The total may not reach
     /// that page yet, because its comments still wait for their ranks.
-    pub(super) fn of(address: &Address, listing: &ListingPage) -> Self {
+    pub(super) fn of(address: &PageAddress, listing: &ListingPage) -> Self {
         if address.cursor.is_some() {
             return Self::Unknown;
         }
         let size = address.query.page_size;
         let leads_on = listing.comments.len() >= usize::from(size.get()) && listing.next.is_some();
-        let mut place = Self::numbered(address.number, address.is_stable(), size, listing);
+        let mut position = Self::numbered(address.number, address.is_stable(), size, listing);
         if let Self::Counted {
             number,
             total_pages: Some(total_pages),
-        } = &mut place
+        } = &mut position
             && leads_on
         {
             *total_pages = (*total_pages).max(*number + 1);
         }
-        place
+        position
     }
 
     /// The number of the page, and that of the pages. The number after the last archive page leads
@@ -45,7 +45,7 @@ impl Place {
     }
 
     /// The page bar, in the order in which a reader turns the pages.
-    pub(super) fn bar(self, address: &Address) -> Vec<BarItem> {
+    pub(super) fn bar(self, address: &PageAddress) -> Vec<BarItem> {
         if self == Self::Unknown {
             let href = address.page(None);
             return vec![BarItem {
@@ -99,7 +99,7 @@ impl Place {
     }
 
     /// How many comments are on the pages that are counted before this one, if that is known.
-    pub(super) fn before(self, address: &Address) -> Option<u64> {
+    pub(super) fn before(self, address: &PageAddress) -> Option<u64> {
         let (number, _) = self.numbers();
         let before = u64::from(address.query.page_size.get()) * (number.unwrap_or(1) - 1);
         (self != Self::Unknown).then_some(before)

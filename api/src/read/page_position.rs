@@ -1,11 +1,11 @@
-//! The place of a page among the pages of its listing, and the pages that it leads to.
+//! The position of a page among the pages of its listing, and the pages that it leads to.
 
 use model::{PageNumber, PageSize, StablePages};
 
 use super::page::ListingPage;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum PagePosition {
     /// Pages are counted in the order of the listing.
     Counted {
         number: u64,
@@ -20,7 +20,7 @@ pub(crate) enum Place {
         number: u64,
         archived: u64,
     },
-    /// A page that a cursor leads to. Its place is unknown.
+    /// A page that a cursor leads to. Its position is unknown.
     Unknown,
 }
 
@@ -51,8 +51,8 @@ impl<Page> Neighbours<Page> {
     }
 }
 
-impl Place {
-    /// The place of the page with this number. Without one it is the front page in stable
+impl PagePosition {
+    /// The position of the page with this number. Without one it is the front page in stable
     /// numbering, and else page 1.
     pub(crate) fn numbered(
         number: Option<PageNumber>,
