@@ -106,10 +106,10 @@ impl Application {
             connections_max: service.settings.connections_max,
             malformed: service.metrics.malformed_requests.clone(),
         };
-        let operations = service.settings.operations_listen;
-        let operations = operations
-            .map(|listen| operations_server(listen, service.clone(), &bounds))
-            .transpose()?;
+        let operations = match service.settings.operations_listen {
+            Some(listen) => Some(operations_server(listen, service.clone(), &bounds)?),
+            None => None,
+        };
         let routes = if operations.is_some() {
             Service::configure
         } else {
@@ -155,7 +155,8 @@ impl Application {
         tokio::spawn(async move { stores.table_id().await });
         let operations = operations.map(|(_, server)| (server.handle(), tokio::spawn(server)));
         let serving = async {
-            let (handle, mut server) = (server.handle(), pin!(server));
+            let handle = server.handle();
+            let mut server = pin!(server);
             let ended = tokio::select! {
                 ended = &mut server => ended,
                 // The server itself carries out the stop, so it must run on meanwhile.
@@ -204,15 +205,19 @@ fn operations_server(
     bounds: &Bounds,
 ) -> Result<(SocketAddr, Server), StartError> {
     let (listener, address) = bind(listen)?;
-    let (keep_alive, connections_max) = (OPERATIONS_KEEP_ALIVE, OPERATIONS_CONNECTIONS_MAX);
     let bounds = Bounds {
-        keep_alive,
-        connections_max,
+        keep_alive: OPERATIONS_KEEP_ALIVE,
+        connections_max: OPERATIONS_CONNECTIONS_MAX,
         ..bounds.clone()
     };
-    let app = move || service.app(|_, config| operations::configure(config));
-    let server = server::serve(listener, 1, bounds, OPERATIONS_STOP_GRACE_SECONDS, app)
-        .map_err(cannot_listen(address))?;
+    let server = server::serve(
+        listener,
+        1,
+        bounds,
+        OPERATIONS_STOP_GRACE_SECONDS,
+        move || service.app(|_, config| operations::configure(config)),
+    )
+    .map_err(cannot_listen(address))?;
     Ok((address, server))
 }
 

@@ -6,9 +6,7 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters
 //! (RFC 3986 section 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{
-    ANY, AuthorId, CommentId, Filter, Language, Order, PageNumber, PageSize, ProductId, Timestamp,
-};
+use model::{ANY, AuthorId, CommentId, Filter, Order, PageNumber, PageSize, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::read::ListingQuery;
@@ -53,14 +51,12 @@ impl ListingUrls<'_> {
     /// The page of this number; `None` for the front page of stable numbering.
     pub(crate) fn page(&self, number: Option<u64>) -> String {
         let as_of = self.as_of.map(|as_of| ("as_of", as_of.to_string()));
-        self.with(
-            number,
-            if self.is_stable {
-                Some(("numbering", STABLE.to_owned()))
-            } else {
-                as_of
-            },
-        )
+        let last = if self.is_stable {
+            Some(("numbering", STABLE.to_owned()))
+        } else {
+            as_of
+        };
+        self.with(number, last)
     }
 
     pub(crate) fn cursor(&self, cursor: &str) -> String {
@@ -75,21 +71,21 @@ impl ListingUrls<'_> {
             page_size,
         } = self.listing;
         let mut parameters = Vec::new();
-        parameters.extend(
-            filter
-                .language()
-                .map(|language| ("language", language.to_string())),
-        );
-        let ratings = filter
-            .ratings()
-            .into_iter()
-            .flat_map(|ratings| ratings.iter());
-        parameters.extend(ratings.map(|rating| ("rating", rating.to_string())));
-        parameters.extend(number.map(|number| ("page", number.to_string())));
-        parameters.extend(
-            (*page_size != PageSize::default()).then(|| ("page_size", page_size.to_string())),
-        );
-        parameters.extend((*order != Order::default()).then(|| ("order", order.to_string())));
+        if let Some(language) = filter.language() {
+            parameters.push(("language", language.to_string()));
+        }
+        if let Some(ratings) = filter.ratings() {
+            parameters.extend(ratings.iter().map(|rating| ("rating", rating.to_string())));
+        }
+        if let Some(number) = number {
+            parameters.push(("page", number.to_string()));
+        }
+        if *page_size != PageSize::default() {
+            parameters.push(("page_size", page_size.to_string()));
+        }
+        if *order != Order::default() {
+            parameters.push(("order", order.to_string()));
+        }
         parameters.extend(last);
         with_query(
             [self.base_path, &api_comments(product)].concat(),
@@ -101,11 +97,11 @@ impl ListingUrls<'_> {
 /// A page of the list of products in the JSON API, below the path of the site's root. The default
 /// page size is left out.
 pub(crate) fn api_products(base_path: &str, number: u64, page_size: PageSize) -> String {
-    let size = (page_size != PageSize::default()).then(|| ("page_size", page_size.to_string()));
-    with_query(
-        format!("{base_path}/api/v1/products"),
-        [("page", number.to_string())].into_iter().chain(size),
-    )
+    let mut parameters = vec![("page", number.to_string())];
+    if page_size != PageSize::default() {
+        parameters.push(("page_size", page_size.to_string()));
+    }
+    with_query(format!("{base_path}/api/v1/products"), parameters)
 }
 
 /// A page of the list of products, for people. The first page has no number.
@@ -183,14 +179,18 @@ fn of_listing(
     parameter: Option<(&'static str, String)>,
 ) -> String {
     let mut url = format!("/product/{}/{kind}", encoded(product.as_str()));
-    let language = filter.language().map_or(ANY, Language::as_str);
     match (filter.language(), filter.ratings()) {
         (None, None) => {}
         (Some(language), None) => url.push_str(&format!("/{language}")),
-        (_, Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
+        (None, Some(ratings)) => url.push_str(&format!("/{ANY}/{ratings}")),
+        (Some(language), Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
-    let order = (order != Order::default()).then(|| ("order", order.to_string()));
-    with_query(url, order.into_iter().chain(parameter))
+    let mut parameters = Vec::new();
+    if order != Order::default() {
+        parameters.push(("order", order.to_string()));
+    }
+    parameters.extend(parameter);
+    with_query(url, parameters)
 }
 
 /// The products that have comments, the most commented first, for people.
@@ -210,10 +210,13 @@ pub(crate) fn sitemap_part(partition: u16, part: usize) -> String {
 /// accepted.
 pub(crate) fn parse_sitemap_part(file: &str) -> Option<(u16, usize)> {
     let (partition, part) = file.strip_suffix(".xml")?.split_once('-')?;
-    let (partition, part) = (partition.parse().ok()?, part.parse().ok()?);
-    sitemap_part(partition, part)
-        .ends_with(&format!("/{file}"))
-        .then_some((partition, part))
+    let partition = partition.parse().ok()?;
+    let part = part.parse().ok()?;
+    if sitemap_part(partition, part).ends_with(&format!("/{file}")) {
+        Some((partition, part))
+    } else {
+        None
+    }
 }
 
 /// The value of a header `Link` (RFC 8288). In the targets, every character that could end one is
@@ -245,7 +248,7 @@ pub(crate) fn permalink(id: &CommentId) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::RatingSet;
+    use model::{Language, RatingSet};
 
     fn product(text: &str) -> ProductId {
         ProductId::parse(text).unwrap()
@@ -334,39 +337,37 @@ mod tests {
         );
     }
 
+    /// The page of this number, newest first; number 0 stands for none.
+    fn newest(language: Option<&str>, ratings: Option<&str>, number: u64) -> String {
+        let filter = filter(language, ratings);
+        page(&product("p"), &filter, PageNumber::new(number).ok())
+    }
+
+    /// The page of this number of the English comments, oldest first; number 0 stands for none.
+    fn oldest(number: u64) -> String {
+        let filter = filter(Some("en"), None);
+        let number = PageNumber::new(number).ok();
+        ordered_page(&product("p"), &filter, Order::Oldest, number)
+    }
+
     #[test]
     fn pages_for_people_have_one_url_each() {
-        let url = |language, ratings, number| {
-            page(
-                &product("p"),
-                &filter(language, ratings),
-                PageNumber::new(number).ok(),
-            )
-        };
-        assert_eq!(url(None, None, 0), "/product/p/comments");
-        assert_eq!(url(None, None, 1), "/product/p/comments?page=1");
-        assert_eq!(url(None, None, 2), "/product/p/comments?page=2");
-        assert_eq!(url(Some("en"), None, 0), "/product/p/comments/en");
+        assert_eq!(newest(None, None, 0), "/product/p/comments");
+        assert_eq!(newest(None, None, 1), "/product/p/comments?page=1");
+        assert_eq!(newest(None, None, 2), "/product/p/comments?page=2");
+        assert_eq!(newest(Some("en"), None, 0), "/product/p/comments/en");
         assert_eq!(
-            url(None, Some("1.5"), 7),
+            newest(None, Some("1.5"), 7),
             "/product/p/comments/~/1.5?page=7"
         );
         assert_eq!(
-            url(Some("pt-BR"), Some("4"), 0),
+            newest(Some("pt-BR"), Some("4"), 0),
             "/product/p/comments/pt-BR/4"
         );
         assert_eq!(
-            url(Some("en"), Some("1.2.3.4.5"), 0),
+            newest(Some("en"), Some("1.2.3.4.5"), 0),
             "/product/p/comments/en"
         );
-        let oldest = |number| {
-            ordered_page(
-                &product("p"),
-                &filter(Some("en"), None),
-                Order::Oldest,
-                PageNumber::new(number).ok(),
-            )
-        };
         assert_eq!(oldest(0), "/product/p/comments/en?order=oldest");
         assert_eq!(oldest(7), "/product/p/comments/en?order=oldest&page=7");
     }

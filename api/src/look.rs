@@ -47,10 +47,9 @@ impl Look {
         } else {
             [OWN_STYLE, "\n", theme].concat()
         };
-        let sheet = |path, style| Asset::new("text/css; charset=utf-8", path, style);
         Self {
-            fragment_style_sheet: sheet("/fragment.css", of_fragment(theme)),
-            style_sheet: sheet("/static/style.css", style),
+            fragment_style_sheet: style_sheet("/fragment.css", of_fragment(theme)),
+            style_sheet: style_sheet("/static/style.css", style),
             header,
             footer,
         }
@@ -69,11 +68,10 @@ impl Look {
             path: folder.to_owned(),
             problem: error.to_string(),
         })?;
-        let text = |name: &str| read_text(&folder.join(name));
         let look = Self::new(
-            &text("theme.css")?,
-            text("header.html")?,
-            text("footer.html")?,
+            &read_text(&folder.join("theme.css"))?,
+            read_text(&folder.join("header.html"))?,
+            read_text(&folder.join("footer.html"))?,
         );
         let path = folder.join("messages/preset");
         let says_reviews = match read_text(&path)?.trim() {
@@ -101,6 +99,10 @@ impl Look {
         }
         Ok((look, messages))
     }
+}
+
+fn style_sheet(path: &'static str, style: String) -> Asset {
+    Asset::new("text/css; charset=utf-8", path, style)
 }
 
 /// The rules of pages, for a fragment. They hold below its element alone. They go by that element's
@@ -145,12 +147,32 @@ mod tests {
         for (name, content) in files {
             fs::write(folder.path().join(name), content).unwrap();
         }
-        let shown = |error: LookError| {
-            error
-                .to_string()
-                .replace(folder.path().to_str().unwrap(), "SITE")
-        };
-        Look::read(Some(folder.path())).map_err(shown)
+        Look::read(Some(folder.path())).map_err(|error| {
+            let site_folder = folder.path().to_str().unwrap();
+            error.to_string().replace(site_folder, "SITE")
+        })
+    }
+
+    /// The sources of German messages.
+    fn german(messages: &OwnMessages) -> Vec<&str> {
+        let mut sources = Vec::new();
+        for (language, source) in messages {
+            if *language == InterfaceLanguage::De {
+                sources.push(source.as_str());
+            }
+        }
+        sources
+    }
+
+    /// The error of a site's folder with this file alone.
+    fn error(name: &str, content: &[u8]) -> String {
+        read(&[(name, content)]).err().unwrap()
+    }
+
+    fn error_text(name: &str, problem: &str) -> String {
+        format!(
+            "the site folder's SITE/{name} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file"
+        )
     }
 
     #[test]
@@ -168,16 +190,8 @@ mod tests {
             ("messages/de.ftl", b"anonymous = Gast\n"),
         ];
         let (_, preset) = read(&[("messages/preset", b"reviews\n"), files[2]]).unwrap();
-        let de = |messages: &OwnMessages| {
-            let of_language = messages
-                .iter()
-                .filter(|(language, _)| *language == InterfaceLanguage::De);
-            of_language
-                .map(|(_, source)| source.clone())
-                .collect::<Vec<_>>()
-        };
         assert_eq!(
-            de(&preset),
+            german(&preset),
             [InterfaceLanguage::De.sources()[2], "anonymous = Gast\n"]
         );
         let (look, messages) = read(&files).unwrap();
@@ -199,15 +213,9 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_read_is_named_in_one_line() {
-        let error = |name: &str, content: &[u8]| read(&[(name, content)]).err().unwrap();
-        let of = |name: &str, problem: &str| {
-            format!(
-                "the site folder's SITE/{name} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file"
-            )
-        };
         assert_eq!(
             error("footer.html", b"<p>\n\xff</p>"),
-            of("footer.html", "stream did not contain valid UTF-8")
+            error_text("footer.html", "stream did not contain valid UTF-8")
         );
         let mistake = error("messages/de.ftl", b"newest = Neueste\noldest =\n");
         assert!(
@@ -216,7 +224,7 @@ mod tests {
         );
         assert_eq!(
             error("messages/preset", b"ratings"),
-            of("messages/preset", "the only preset is reviews")
+            error_text("messages/preset", "the only preset is reviews")
         );
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("header.html")).unwrap();

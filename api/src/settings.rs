@@ -222,12 +222,11 @@ mod tests {
             hash("three").to_string(),
             "sha256:8b5b9db0c13db24256c829aa364aa90c6d2eba318b9232a4ab9313b954d3555f"
         );
-        let text = |name: &str, scopes: &str, token| format!("{name}/{scopes}/{}", hash(token));
         let both = [
-            text("shop", "comments:write+products:write", "one"),
-            text("ann.b", "comments:moderate", "two"),
+            format!("shop/comments:write+products:write/{}", hash("one")),
+            format!("ann.b/comments:moderate/{}", hash("two")),
         ];
-        let third = text("shop", "comments:write", "three");
+        let third = format!("shop/comments:write/{}", hash("three"));
         let tokens = parse(&["--token", &both.join(","), "--token", &third])
             .unwrap()
             .writing

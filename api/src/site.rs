@@ -11,7 +11,7 @@ use std::{
 };
 
 use actix_web::http::Uri;
-use clap::{ArgAction, ValueEnum, builder::PossibleValue};
+use clap::{ArgAction, ValueEnum};
 use derive_more::Display;
 use model::{Filter, Order};
 
@@ -73,23 +73,15 @@ impl FromStr for PublicUrl {
         else {
             return Err(PROBLEM);
         };
-        let (host, port) = (authority.host().to_ascii_lowercase(), authority.port());
-        let is_host = match host
-            .strip_prefix('[')
-            .and_then(|inner| inner.strip_suffix(']'))
-        {
-            Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
-            None => {
-                !host.is_empty()
-                    && host
-                        .bytes()
-                        .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte))
-            }
-        };
-        // Other lengths are due to a user, or to a port that is not a number.
-        let len = host.len() + port.as_ref().map_or(0, |port| 1 + port.as_str().len());
+        let host = authority.host().to_ascii_lowercase();
+        let port = authority.port();
+        let mut len = host.len();
+        if let Some(port) = &port {
+            len += ":".len() + port.as_str().len();
+        }
         let port = port.map(|port| port.as_u16());
-        if !is_host || authority.as_str().len() != len || port == Some(0) {
+        // Other lengths are due to a user, or to a port that is not a number.
+        if !is_host(&host) || authority.as_str().len() != len || port == Some(0) {
             return Err(PROBLEM);
         }
         let base_path = base_path(uri.path())?;
@@ -99,6 +91,21 @@ impl FromStr for PublicUrl {
         };
         Ok(Self { origin, base_path })
     }
+}
+
+/// Whether a text is an IPv6 address in brackets, or has the characters of a name or an IPv4
+/// address.
+fn is_host(host: &str) -> bool {
+    let inside_brackets = host
+        .strip_prefix('[')
+        .and_then(|inner| inner.strip_suffix(']'));
+    if let Some(address) = inside_brackets {
+        return address.parse::<Ipv6Addr>().is_ok();
+    }
+    let has_characters_of_names = host
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b".-_".contains(&byte));
+    !host.is_empty() && has_characters_of_names
 }
 
 /// Fewer comments than this make a page that search engines judge as thin.
@@ -113,11 +120,7 @@ fn base_path(path: &str) -> Result<String, &'static str> {
     let Some(inner) = path.strip_prefix('/') else {
         return Ok(String::new());
     };
-    let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    if inner
-        .split('/')
-        .any(|part| matches!(part, "" | "." | "..") || !part.bytes().all(is_unreserved))
-    {
+    if !inner.split('/').all(is_plain_part) {
         return Err(
             "the path of the public URL must be letters, digits, - . _ ~ and slashes, such as /reviews",
         );
@@ -132,6 +135,14 @@ fn base_path(path: &str) -> Result<String, &'static str> {
         );
     }
     Ok(path.to_owned())
+}
+
+/// Whether a part of a path needs no percent-encoding, and leads nowhere else.
+fn is_plain_part(part: &str) -> bool {
+    let is_unreserved = part
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte));
+    is_unreserved && !matches!(part, "" | "." | "..")
 }
 
 /// Which pages search engines may put into their indexes. The others say `noindex`; links on them
@@ -152,7 +163,10 @@ pub enum Indexable {
 
 impl Indexable {
     pub(crate) fn admits(self, filter: &Filter) -> bool {
-        let ratings = filter.ratings().map_or(0, |ratings| ratings.iter().count());
+        let ratings = match filter.ratings() {
+            Some(ratings) => ratings.iter().count(),
+            None => 0,
+        };
         let needed = match (filter.language().is_some(), ratings) {
             (false, 0) => Self::Unfiltered,
             (true, 0) => Self::Languages,
@@ -278,11 +292,13 @@ pub(crate) struct Site {
 impl Site {
     /// `address` is where the service listens, without TLS.
     pub(crate) fn new(settings: SiteSettings, address: SocketAddr) -> Result<Self, LookError> {
-        let here = || PublicUrl {
-            origin: format!("http://{address}"),
-            base_path: String::new(),
+        let public_url = match &settings.public_url {
+            Some(public_url) => public_url.clone(),
+            None => PublicUrl {
+                origin: format!("http://{address}"),
+                base_path: String::new(),
+            },
         };
-        let public_url = settings.public_url.clone().unwrap_or_else(here);
         let (look, messages) = Look::read(settings.site_dir.as_deref())?;
         let texts = if messages.is_empty() {
             InterfaceTexts::built_in()
@@ -311,9 +327,11 @@ impl Site {
 
     /// The texts of the pages of comments in this language, or in any other.
     pub(crate) fn interface_in(&self, language: Option<InterfaceLanguage>) -> &Interface {
-        let own = language.filter(|_| self.settings.interface_by_filter);
-        self.texts
-            .in_language(own.unwrap_or(self.settings.interface_language))
+        let of_interface = match language {
+            Some(language) if self.settings.interface_by_filter => language,
+            _ => self.settings.interface_language,
+        };
+        self.texts.in_language(of_interface)
     }
 
     /// What search engines may do with the pages of a listing. `totals` are unknown without the
@@ -368,7 +386,10 @@ impl Site {
             demo: _,
         } = &self.settings;
         let indexable = indexable.to_possible_value();
-        let indexable = indexable.as_ref().map_or("", PossibleValue::get_name);
+        let indexable = match &indexable {
+            Some(value) => value.get_name(),
+            None => "",
+        };
         format!("{} {indexable} {indexable_comments_min}", self.public_url)
     }
 }
@@ -439,18 +460,32 @@ mod tests {
         }
     }
 
+    fn filter(language: &str, ratings: &str) -> Filter {
+        Filter::new(
+            Language::parse(language).ok(),
+            RatingSet::parse(ratings).ok(),
+        )
+    }
+
+    fn site(indexable: Indexable) -> Site {
+        let settings = SiteSettings {
+            indexable,
+            ..process::defaults(&[])
+        };
+        Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap()
+    }
+
+    /// Which policies admit a filter.
+    fn admitted(language: &str, ratings: &str) -> Vec<bool> {
+        let filter = filter(language, ratings);
+        Indexable::value_variants()
+            .iter()
+            .map(|policy| policy.admits(&filter))
+            .collect()
+    }
+
     #[test]
     fn each_policy_admits_more_than_the_one_before() {
-        let admitted = |language: &str, ratings: &str| {
-            let filter = Filter::new(
-                Language::parse(language).ok(),
-                RatingSet::parse(ratings).ok(),
-            );
-            Indexable::value_variants()
-                .iter()
-                .map(|policy| policy.admits(&filter))
-                .collect::<Vec<_>>()
-        };
         assert_eq!(admitted("~", "~"), [false, true, true, true, true]);
         assert_eq!(admitted("~", "1.2.3.4.5"), [false, true, true, true, true]);
         assert_eq!(admitted("en", "~"), [false, false, true, true, true]);
@@ -459,32 +494,20 @@ mod tests {
         assert_eq!(admitted("~", "1.5"), [false, false, false, false, true]);
     }
 
+    /// How the newest-first pages of a filter are indexed that matches so many of a product's
+    /// comments.
+    fn indexing(indexable: Indexable, filter: &Filter, matching: u64, product: u64) -> Indexing {
+        let totals = FilterTotals {
+            filter: matching,
+            product,
+        };
+        site(indexable).indexing(filter, Order::Newest, Some(totals))
+    }
+
     #[test]
     fn copies_and_thin_filters_are_not_indexed_under_their_own_address() {
-        let site = |indexable| {
-            let settings = SiteSettings {
-                indexable,
-                ..process::defaults(&[])
-            };
-            Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap()
-        };
-        let filter = |language: &str, ratings: &str| {
-            Filter::new(
-                Language::parse(language).ok(),
-                RatingSet::parse(ratings).ok(),
-            )
-        };
-        let (english, rated) = (filter("en", "~"), filter("~", "5"));
-        let of = |indexable, filter: &Filter, matching, product| {
-            site(indexable).indexing(
-                filter,
-                Order::Newest,
-                Some(FilterTotals {
-                    filter: matching,
-                    product,
-                }),
-            )
-        };
+        let english = filter("en", "~");
+        let rated = filter("~", "5");
         for (matching, product, expected) in [
             (8, 10, Indexing::Own),
             (9, 10, Indexing::No),
@@ -493,16 +516,22 @@ mod tests {
             (1, 1, Indexing::Copy),
         ] {
             assert_eq!(
-                of(Indexable::Languages, &english, matching, product),
+                indexing(Indexable::Languages, &english, matching, product),
                 expected,
                 "{matching} of {product}"
             );
         }
-        assert_eq!(of(Indexable::Languages, &rated, 5, 7), Indexing::No);
-        assert_eq!(of(Indexable::Single, &rated, 5, 7), Indexing::Own);
-        assert_eq!(of(Indexable::Unfiltered, &english, 6, 6), Indexing::Copy);
-        assert_eq!(of(Indexable::None, &english, 6, 6), Indexing::No);
-        assert_eq!(of(Indexable::Languages, &Filter::ANY, 1, 1), Indexing::Own);
+        assert_eq!(indexing(Indexable::Languages, &rated, 5, 7), Indexing::No);
+        assert_eq!(indexing(Indexable::Single, &rated, 5, 7), Indexing::Own);
+        assert_eq!(
+            indexing(Indexable::Unfiltered, &english, 6, 6),
+            Indexing::Copy
+        );
+        assert_eq!(indexing(Indexable::None, &english, 6, 6), Indexing::No);
+        assert_eq!(
+            indexing(Indexable::Languages, &Filter::ANY, 1, 1),
+            Indexing::Own
+        );
         let languages = site(Indexable::Languages);
         assert_eq!(
             languages.indexing(&english, Order::Newest, None),

@@ -66,15 +66,21 @@ impl AnswerMemory {
     }
 
     async fn reserve(&self, bytes: usize) -> Result<Room, ApiError> {
-        let room = async {
-            let permits = u32::try_from(bytes).ok().filter(|_| bytes <= self.bytes)?;
-            let room = Arc::clone(&self.free).acquire_many_owned(permits);
-            tokio::time::timeout(ROOM_TIMEOUT, room).await.ok()?.ok()
-        };
-        room.await.ok_or_else(|| {
+        let room = self.wait_for_room(bytes).await;
+        room.ok_or_else(|| {
             self.refused.inc();
             ApiError::Overloaded
         })
+    }
+
+    /// `None` when there is no room in time.
+    async fn wait_for_room(&self, bytes: usize) -> Option<Room> {
+        if bytes > self.bytes {
+            return None;
+        }
+        let permits = u32::try_from(bytes).ok()?;
+        let room = Arc::clone(&self.free).acquire_many_owned(permits);
+        tokio::time::timeout(ROOM_TIMEOUT, room).await.ok()?.ok()
     }
 
     pub(crate) fn held(&self) -> usize {
@@ -147,10 +153,8 @@ mod tests {
     #[tokio::test]
     async fn no_more_memory_is_reserved_than_there_is() {
         let memory = AnswerMemory::new(100, Counter::default());
-        let (mut first, second) = (
-            memory.reserve(60).await.unwrap(),
-            memory.reserve(40).await.unwrap(),
-        );
+        let mut first = memory.reserve(60).await.unwrap();
+        let second = memory.reserve(40).await.unwrap();
         assert!(memory.reserve(1).await.is_err());
         assert_eq!(memory.held(), 100);
         let waiting = tokio::spawn({
@@ -169,15 +173,18 @@ mod tests {
         assert!(memory.reserve(101).await.is_err() && memory.reserve(usize::MAX).await.is_err());
     }
 
+    fn held(memory: &Option<AnswerMemory>) -> usize {
+        match memory {
+            Some(memory) => memory.held(),
+            None => 0,
+        }
+    }
+
     #[actix_web::test]
     async fn an_answer_needs_room_until_it_is_dropped() {
-        let memory = |bytes| Some(AnswerMemory::new(bytes, Counter::default()));
-        for (memory, status) in [
-            (memory(3 * SMALL_BYTES), 200),
-            (memory(SMALL_BYTES), 503),
-            (None, 200),
-        ] {
-            let held = || memory.as_ref().map_or(0, AnswerMemory::held);
+        let large = AnswerMemory::new(3 * SMALL_BYTES, Counter::default());
+        let small = AnswerMemory::new(SMALL_BYTES, Counter::default());
+        for (memory, status) in [(Some(large), 200), (Some(small), 503), (None, 200)] {
             let given = memory.clone();
             let app = App::new()
                 .wrap(from_fn(move |request, next| {
@@ -192,12 +199,16 @@ mod tests {
             assert_eq!(answer.status().as_u16(), status);
             let is_held = memory.is_some() && status == 200;
             let body = answer.into_body().try_into_bytes().unwrap();
-            assert_eq!(held(), if is_held { body.len() } else { 0 });
+            assert_eq!(held(&memory), if is_held { body.len() } else { 0 });
             let rest = body.slice(body.len() / 2..);
             drop(body);
-            assert_eq!(held() > 0, is_held, "a part of it is still to be sent");
+            assert_eq!(
+                held(&memory) > 0,
+                is_held,
+                "a part of it is still to be sent"
+            );
             drop(rest);
-            assert_eq!(held(), 0);
+            assert_eq!(held(&memory), 0);
         }
     }
 }

@@ -82,9 +82,12 @@ pub(super) async fn compress(
     let is_exact = headers
         .get(header::ETAG)
         .is_some_and(|tag| !tag.as_bytes().starts_with(b"W/"));
-    let Some((name, compress)) = coding.filter(|_| body.len() >= BYTES_MIN && !is_exact) else {
+    let Some((name, compress)) = coding else {
         return Ok(body);
     };
+    if body.len() < BYTES_MIN || is_exact {
+        return Ok(body);
+    }
     let compressed = match body.len() {
         ..=BYTES_MAX_HERE => compress(&body)?,
         // A panic of that thread is an error here.

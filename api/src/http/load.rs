@@ -191,7 +191,8 @@ mod tests {
     #[test]
     fn a_permit_is_given_back_when_it_is_dropped() {
         let load = Load::new(2, Counter::default());
-        let (first, second) = (load.free.try_acquire(), load.free.try_acquire());
+        let first = load.free.try_acquire();
+        let second = load.free.try_acquire();
         assert!(first.is_ok() && second.is_ok());
         assert!(load.free.try_acquire().is_err());
         assert_eq!(load.under_way(), 2);

@@ -30,25 +30,31 @@ pub(crate) fn with_whole_id(path: &str) -> Option<String> {
         .into_iter()
         .find(|(start, ..)| path.starts_with(start))?;
     let parts: Vec<&str> = path.strip_prefix(start)?.split('/').collect();
-    let is_end = |at: &usize| {
-        let after = parts.get(at + 1..).unwrap_or_default();
-        let filters = after
-            .iter()
-            .rposition(|part| !part.is_empty())
-            .map_or(0, |last| last + 1);
-        filters <= filters_max && after.iter().take(filters).all(|part| !part.is_empty())
+    let kind_at = parts.iter().rposition(|part| kinds.contains(part));
+    let end = match kind_at {
+        Some(at) if are_filters(parts.get(at + 1..).unwrap_or_default(), filters_max) => at,
+        _ if start == RECORDS && !path.ends_with('/') => parts.len(),
+        _ => return None,
     };
-    let end = parts
-        .iter()
-        .rposition(|part| kinds.contains(part))
-        .filter(is_end);
-    let end = end.or_else(|| (start == RECORDS && !path.ends_with('/')).then_some(parts.len()))?;
     let (id, rest) = parts.split_at_checked(end)?;
-    let rest = rest
-        .iter()
-        .map(|part| format!("/{part}"))
-        .collect::<String>();
-    (id.len() > 1).then(|| format!("{start}{}{rest}", id.join("%2F")))
+    if id.len() < 2 {
+        return None;
+    }
+    let mut whole = format!("{start}{}", id.join("%2F"));
+    for part in rest {
+        whole.push('/');
+        whole.push_str(part);
+    }
+    Some(whole)
+}
+
+/// Whether these parts of a path are filters: at most so many, and none empty but at the end.
+fn are_filters(parts: &[&str], filters_max: usize) -> bool {
+    let count = match parts.iter().rposition(|part| !part.is_empty()) {
+        Some(last) => last + 1,
+        None => 0,
+    };
+    count <= filters_max && parts.iter().take(count).all(|part| !part.is_empty())
 }
 
 /// The part of the path with this index, counted from 1, decoded.
@@ -71,13 +77,16 @@ pub(crate) fn path_part(
 
 /// Decodes only percent-encoded UTF-8: a `%` without two hex digits is refused.
 pub(crate) fn decode(encoded: &str) -> Option<String> {
-    let is_hex = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let escapes_are_whole = encoded
-        .split('%')
-        .skip(1)
-        .all(|piece| piece.get(..2).is_some_and(is_hex));
-    let decoded = escapes_are_whole.then(|| percent_decode_str(encoded).decode_utf8())?;
-    Some(decoded.ok()?.into_owned())
+    if !encoded.split('%').skip(1).all(begins_with_two_hex_digits) {
+        return None;
+    }
+    let decoded = percent_decode_str(encoded).decode_utf8().ok()?;
+    Some(decoded.into_owned())
+}
+
+fn begins_with_two_hex_digits(text: &str) -> bool {
+    text.get(..2)
+        .is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 
 /// A name and a value of an `application/x-www-form-urlencoded` text; `None` where they are not
@@ -89,18 +98,22 @@ pub(crate) struct Pair<'text> {
     pub(crate) spelling: &'text str,
 }
 
+impl<'text> Pair<'text> {
+    fn read(spelling: &'text str) -> Self {
+        let (name, value) = spelling.split_once('=').unwrap_or((spelling, ""));
+        // A plus sign is a space.
+        Self {
+            name: decode(&name.replace('+', " ")),
+            value: decode(&value.replace('+', " ")),
+            spelling,
+        }
+    }
+}
+
 pub(crate) fn pairs(text: &str) -> impl Iterator<Item = Pair<'_>> {
-    let decode = |encoded: &str| decode(&encoded.replace('+', " "));
     text.split('&')
         .filter(|pair| !pair.is_empty())
-        .map(move |spelling| {
-            let (name, value) = spelling.split_once('=').unwrap_or((spelling, ""));
-            Pair {
-                name: decode(name),
-                value: decode(value),
-                spelling,
-            }
-        })
+        .map(Pair::read)
 }
 
 pub(crate) fn not_encoded(field: &'static str) -> ApiError {

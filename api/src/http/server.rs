@@ -1,6 +1,6 @@
 //! actix's accepting of connections and its threads, with our own connections.
 
-use std::{io, net::TcpListener, num::NonZeroUsize, rc::Rc, sync::Arc, thread};
+use std::{io, net::TcpListener, rc::Rc, sync::Arc, thread};
 
 use actix_service::IntoServiceFactory;
 use actix_web::{
@@ -40,16 +40,20 @@ where
         .disable_signals();
     let stopping = builder.graceful_shutdown_signal();
     let bounds = Arc::new(bounds);
-    let factory = move || {
-        let (app, bounds, stopping) = (app.clone(), Arc::clone(&bounds), stopping.clone());
+    let builder = builder.listen("api", listener, move || {
+        let app = app.clone();
+        let bounds = Arc::clone(&bounds);
+        let stopping = stopping.clone();
         fn_factory(move || {
-            let (bounds, stopping) = (Arc::clone(&bounds), stopping.clone());
+            let bounds = Arc::clone(&bounds);
+            let stopping = stopping.clone();
             let app = app().into_factory().new_service(AppConfig::default());
             async move {
                 let app = Rc::new(app.await?);
                 Ok::<_, ()>(fn_service(move |io| {
-                    let (bounds, app, stopping) =
-                        (Arc::clone(&bounds), Rc::clone(&app), stopping.clone());
+                    let bounds = Arc::clone(&bounds);
+                    let app = Rc::clone(&app);
+                    let stopping = stopping.clone();
                     async move {
                         connection::serve(io, bounds, app, stopping.notified()).await;
                         Ok::<_, ()>(())
@@ -57,11 +61,14 @@ where
                 }))
             }
         })
-    };
-    Ok(builder.listen("api", listener, factory)?.run())
+    })?;
+    Ok(builder.run())
 }
 
 /// As many threads as the machine, or the container, has processors.
 pub(crate) fn threads() -> usize {
-    thread::available_parallelism().map_or(2, NonZeroUsize::get)
+    match thread::available_parallelism() {
+        Ok(processors) => processors.get(),
+        Err(_) => 2,
+    }
 }

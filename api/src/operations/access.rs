@@ -47,12 +47,12 @@ pub(crate) async fn observe(
 ) -> Result<ServiceResponse, Error> {
     let began = Instant::now();
     let (request_id, is_callers) = request_id(request.headers());
-    let (method, operational) = (request.method().clone(), is_operational(request.path()));
-    let target = request
-        .uri()
-        .path_and_query()
-        .map_or("", |target| target.as_str());
-    let target = beginning(target, TARGET_MAX_LEN);
+    let method = request.method().clone();
+    let is_for_operators = is_operational(request.path());
+    let target = match request.uri().path_and_query() {
+        Some(target) => beginning(target.as_str(), TARGET_MAX_LEN),
+        None => String::new(),
+    };
     let route = request.resource_map().match_pattern(request.path());
     // The load balancer, if there is one.
     let peer = request.peer_addr().map(|peer| peer.ip().to_string());
@@ -75,7 +75,8 @@ pub(crate) async fn observe(
                 .insert(REQUEST_ID, caching::value(&request_id));
         }
         let took = began.elapsed();
-        let (status, took_ms) = (answer.status().as_u16(), took.as_secs_f64() * 1e3);
+        let status = answer.status().as_u16();
+        let took_ms = took.as_secs_f64() * 1e3;
         let bytes = match answer.body().size() {
             BodySize::None => Some(0),
             BodySize::Sized(bytes) => Some(bytes),
@@ -90,9 +91,10 @@ pub(crate) async fn observe(
                 )
             };
         }
-        match operational {
-            true => log!(debug),
-            false => log!(info),
+        if is_for_operators {
+            log!(debug);
+        } else {
+            log!(info);
         }
         metrics.count_request(route, &method, answer.status(), took);
         answer
@@ -117,7 +119,10 @@ fn forwarded_for(headers: &HeaderMap, proxies: usize) -> Option<String> {
         .map(str::trim)
         .collect();
     let client = addresses.get(addresses.len().checked_sub(proxies)?)?;
-    (client.len() <= ADDRESS_MAX_LEN).then(|| (*client).to_owned())
+    if client.len() > ADDRESS_MAX_LEN {
+        return None;
+    }
+    Some((*client).to_owned())
 }
 
 fn text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
@@ -132,15 +137,17 @@ fn beginning(text: &str, len_max: usize) -> String {
 /// The caller's request id if it has only plain characters, otherwise a new one; and whether it is
 /// the caller's.
 fn request_id(headers: &HeaderMap) -> (String, bool) {
-    let plain = |id: &&str| {
-        (1..=REQUEST_ID_MAX_LEN).contains(&id.len())
-            && id
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte))
-    };
-    text(headers, REQUEST_ID)
-        .filter(plain)
-        .map_or_else(|| (process::new_ulid(), false), |id| (id.to_owned(), true))
+    match text(headers, REQUEST_ID) {
+        Some(id) if is_plain(id) => (id.to_owned(), true),
+        _ => (process::new_ulid(), false),
+    }
+}
+
+fn is_plain(id: &str) -> bool {
+    let has_plain_characters = id
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(&byte));
+    has_plain_characters && (1..=REQUEST_ID_MAX_LEN).contains(&id.len())
 }
 
 #[cfg(test)]
@@ -149,13 +156,23 @@ mod tests {
 
     use super::*;
 
+    fn id(value: &str) -> String {
+        let mut headers = HeaderMap::new();
+        headers.insert(REQUEST_ID, HeaderValue::from_str(value).unwrap());
+        request_id(&headers).0
+    }
+
+    /// The client of a request with these lines of `X-Forwarded-For`.
+    fn client(lines: &[&str], proxies: usize) -> Option<String> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(FORWARDED_FOR, HeaderValue::from_str(line).unwrap());
+        }
+        forwarded_for(&headers, proxies)
+    }
+
     #[test]
     fn a_callers_plain_id_is_kept_and_any_other_is_replaced() {
-        let id = |value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(REQUEST_ID, HeaderValue::from_str(value).unwrap());
-            request_id(&headers).0
-        };
         assert_eq!(
             id("Root=1-67891233-abcdef012345678912345678"),
             "Root=1-67891233-abcdef012345678912345678"
@@ -168,13 +185,6 @@ mod tests {
 
     #[test]
     fn only_addresses_that_trusted_proxies_forwarded_count() {
-        let client = |lines: &[&str], proxies| {
-            let mut headers = HeaderMap::new();
-            lines.iter().for_each(|line| {
-                headers.append(FORWARDED_FOR, HeaderValue::from_str(line).unwrap())
-            });
-            forwarded_for(&headers, proxies)
-        };
         assert_eq!(client(&["203.0.113.7"], 1).as_deref(), Some("203.0.113.7"));
         assert_eq!(
             client(&["6.6.6.6, 203.0.113.7"], 1).as_deref(),

@@ -150,15 +150,21 @@ async fn check_table(stores: &StoreClients, disk_is_full: bool) -> TableState {
     }
 }
 
+impl IndexReadiness {
+    /// The readiness of an index whose partitions could not be counted.
+    fn without_count(state: PageIndexState) -> Self {
+        Self {
+            state,
+            partitions_ready: None,
+            partitions: None,
+        }
+    }
+}
+
 async fn check_index(stores: &StoreClients) -> IndexReadiness {
-    let without_count = |state| IndexReadiness {
-        state,
-        partitions_ready: None,
-        partitions: None,
-    };
     match answer("the page index", stores.partitions_ready()).await {
-        None => without_count(PageIndexState::Unreachable),
-        Some(None) => without_count(PageIndexState::Unknown),
+        None => IndexReadiness::without_count(PageIndexState::Unreachable),
+        Some(None) => IndexReadiness::without_count(PageIndexState::Unknown),
         Some(Some((ready, partitions))) => {
             let state = match ready {
                 0 => PageIndexState::NotReady,

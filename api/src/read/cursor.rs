@@ -79,11 +79,17 @@ impl Cursor {
             .filter(|ulid| ulid.to_string() == id.as_str());
         let is_of_ulid = ulid
             .is_some_and(|ulid| i64::try_from(ulid.timestamp_ms()) == Ok(created_at.epoch_ms()));
-        let flag = |bit: u8, is_set: bool| if is_set { bit } else { 0 };
-        let backward = flag(BACKWARD, self.direction == Direction::Backward);
-        let mut bytes = vec![
-            VERSION | backward | flag(ULID_ID, ulid.is_some()) | flag(ULID_INSTANT, is_of_ulid),
-        ];
+        let mut head = VERSION;
+        if self.direction == Direction::Backward {
+            head |= BACKWARD;
+        }
+        if ulid.is_some() {
+            head |= ULID_ID;
+        }
+        if is_of_ulid {
+            head |= ULID_INSTANT;
+        }
+        let mut bytes = vec![head];
         if !is_of_ulid {
             // Writing to memory does not fail.
             bytes.extend(postcard::to_stdvec(&created_at.epoch_ms()).unwrap_or_default());
@@ -100,11 +106,11 @@ impl Cursor {
         if head & !(BACKWARD | ULID_ID | ULID_INSTANT) != VERSION {
             return None;
         }
-        let (written, rest) = match head & ULID_INSTANT {
-            0 => postcard::take_from_bytes(rest)
-                .map(|(ms, rest)| (Some(ms), rest))
-                .ok()?,
-            _ => (None, rest),
+        let (written, rest) = if head & ULID_INSTANT == 0 {
+            let (ms, rest) = postcard::take_from_bytes(rest).ok()?;
+            (Some(ms), rest)
+        } else {
+            (None, rest)
         };
         let (id, of_ulid) = if head & ULID_ID == 0 {
             (std::str::from_utf8(rest).ok()?.to_owned(), None)
@@ -138,13 +144,15 @@ impl CursorSealer {
     /// The first key seals. Without any, a random one does, and cursors are good for this process
     /// only.
     pub(crate) fn new(keys: &[CursorKey]) -> Self {
-        let (sealing, others) = keys
-            .split_first()
-            .map(|(first, others)| (first.clone(), others.to_vec()))
-            .unzip();
-        Self {
-            sealing: sealing.unwrap_or_else(|| CursorKey(rand::random())),
-            others: others.unwrap_or_default(),
+        match keys.split_first() {
+            Some((sealing, others)) => Self {
+                sealing: sealing.clone(),
+                others: others.to_vec(),
+            },
+            None => Self {
+                sealing: CursorKey(rand::random()),
+                others: Vec::new(),
+            },
         }
     }
 
@@ -212,11 +220,10 @@ mod tests {
     }
 
     fn listing() -> Vec<Vec<u8>> {
-        let (product, order) = (ProductId::parse("p/☕").unwrap(), Order::Oldest);
         ListingQuery {
-            product,
+            product: ProductId::parse("p/☕").unwrap(),
             filter: Filter::ANY,
-            order,
+            order: Order::Oldest,
             page_size: PageSize::MAX,
         }
         .parts()
@@ -225,15 +232,14 @@ mod tests {
     #[test]
     fn a_cursor_outlives_a_change_of_the_key() {
         let [before, after] = [7, 8].map(|byte| CursorKey([byte; 32]));
-        let (listing, given) = (
-            listing(),
-            cursor(Direction::Forward, 1_700_000_000_000, "c1"),
-        );
+        let listing = listing();
+        let given = cursor(Direction::Forward, 1_700_000_000_000, "c1");
         let old = CursorSealer::new(std::slice::from_ref(&before));
         let preparing = CursorSealer::new(&[before.clone(), after.clone()]);
         let changed = CursorSealer::new(&[after.clone(), before]);
         let done = CursorSealer::new(&[after]);
-        let (first, second) = (old.seal(&listing, &given), changed.seal(&listing, &given));
+        let first = old.seal(&listing, &given);
+        let second = changed.seal(&listing, &given);
         assert_ne!(first, second);
         assert_eq!(preparing.seal(&listing, &given), first);
         for sealer in [&preparing, &changed] {

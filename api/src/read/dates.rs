@@ -16,12 +16,11 @@ pub(crate) async fn newest_of_period(
     query: &ListingQuery,
     period: Period,
 ) -> Result<(CommentPosition, Option<CommentId>), ApiError> {
-    let (as_of, settled_at) = (Some(period.end()), Some(stores.settled_at()));
     let newest = RankedQuery {
         order: Order::Newest,
         count: 1,
-        as_of,
-        settled_at,
+        as_of: Some(period.end()),
+        settled_at: Some(stores.settled_at()),
         ..query.ranked_query()
     };
     let ranked = stores

@@ -86,7 +86,6 @@ impl PagePosition {
     /// The neighbours of an archive page never change. Its newer neighbour has a number, even while
     /// that number still leads to the front page.
     pub(crate) fn neighbours(self) -> Neighbours<Option<u64>> {
-        let numbered = |number: u64| (number > 0).then_some(Some(number));
         match self {
             Self::Counted {
                 number,
@@ -94,7 +93,11 @@ impl PagePosition {
             } => Neighbours {
                 first: numbered(1),
                 prev: numbered(number.saturating_sub(1)),
-                next: (number < total_pages).then_some(Some(number + 1)),
+                next: if number < total_pages {
+                    numbered(number + 1)
+                } else {
+                    None
+                },
                 last: numbered(total_pages),
             },
             Self::Front {
@@ -118,4 +121,9 @@ impl PagePosition {
             | Self::Unknown => Neighbours::default(),
         }
     }
+}
+
+/// The neighbour with this number; there is none with the number 0.
+fn numbered(number: u64) -> Option<Option<u64>> {
+    if number > 0 { Some(Some(number)) } else { None }
 }

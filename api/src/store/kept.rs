@@ -32,7 +32,11 @@ struct KeptState<T> {
 impl<T: Clone> KeptState<T> {
     fn usable(&self, now: Instant) -> Option<T> {
         let (value, until) = self.value.as_ref()?;
-        (now < *until).then(|| value.clone())
+        if now < *until {
+            Some(value.clone())
+        } else {
+            None
+        }
     }
 
     fn pauses(&self, now: Instant) -> bool {
@@ -40,13 +44,17 @@ impl<T: Clone> KeptState<T> {
     }
 
     fn keep(&mut self, read: Option<Fresh<T>>, now: Instant) {
-        let pause = read.as_ref().map_or(PAUSE_AFTER_FAILURE, |read| read.pause);
-        if let Some(Fresh {
-            value, used_for, ..
-        }) = read
-        {
-            self.value = Some((value, now + used_for));
-        }
+        let pause = match read {
+            Some(Fresh {
+                value,
+                pause,
+                used_for,
+            }) => {
+                self.value = Some((value, now + used_for));
+                pause
+            }
+            None => PAUSE_AFTER_FAILURE,
+        };
         self.pause_until = Some(now + pause);
     }
 }
@@ -68,23 +76,28 @@ impl<T: Clone + Send + 'static> Kept<T> {
         self.state.lock().usable(Instant::now())
     }
 
+    fn pauses(&self) -> bool {
+        self.state.lock().pauses(Instant::now())
+    }
+
     /// The value, or `None` while it cannot be read. If it is older than its pause, `read` begins,
     /// and nobody waits for it. A read that has begun ends, also when its requester has gone.
     pub(crate) async fn get<R>(self: &Arc<Self>, read: impl FnOnce() -> R) -> Option<T>
     where
         R: Future<Output = Option<Fresh<T>>> + Send + 'static,
     {
-        let pauses = || self.state.lock().pauses(Instant::now());
         let usable = self.usable();
         let alone = match usable {
             Some(_) => Arc::clone(&self.reading).try_lock_owned().ok(),
             None => Some(Arc::clone(&self.reading).lock_owned().await),
         };
-        let Some(alone) = alone.filter(|_| !pauses()) else {
+        let alone = match alone {
+            Some(alone) if !self.pauses() => alone,
             // Another task may have read meanwhile.
-            return usable.or_else(|| self.usable());
+            _ => return usable.or_else(|| self.usable()),
         };
-        let (kept, read) = (Arc::clone(self), read());
+        let kept = Arc::clone(self);
+        let read = read();
         let reading = tokio::spawn(async move {
             let _alone = alone;
             let read = read.await;
@@ -107,6 +120,16 @@ impl<T: Clone + Send + 'static> Kept<T> {
 mod tests {
     use super::*;
 
+    /// A value that is not read again for 8 seconds, and is used for 16.
+    fn fresh(value: char) -> Fresh<char> {
+        let [pause, used_for] = [8, 16].map(Duration::from_secs);
+        Fresh {
+            value,
+            pause,
+            used_for,
+        }
+    }
+
     #[test]
     fn a_value_is_read_again_after_its_pause_and_used_until_its_end() {
         let began = Instant::now();
@@ -115,28 +138,17 @@ mod tests {
             value: None,
             pause_until: None,
         };
-        let keep = |value: Option<char>, state: &mut KeptState<char>, second| {
-            let [pause, used_for] = [8, 16].map(Duration::from_secs);
-            state.keep(
-                value.map(|value| Fresh {
-                    value,
-                    pause,
-                    used_for,
-                }),
-                after(second),
-            );
-        };
         assert!(state.usable(began).is_none() && !state.pauses(began));
-        keep(Some('a'), &mut state, 0);
+        state.keep(Some(fresh('a')), after(0));
         assert!(state.pauses(after(7)) && !state.pauses(after(8)));
         // Where it cannot be read, there is a pause of a second, and the last value stays in use.
-        keep(None, &mut state, 9);
+        state.keep(None, after(9));
         assert!(state.pauses(after(9)) && !state.pauses(after(10)));
         assert_eq!(
             (state.usable(after(15)), state.usable(after(16))),
             (Some('a'), None)
         );
-        keep(Some('b'), &mut state, 20);
+        state.keep(Some(fresh('b')), after(20));
         assert_eq!(state.usable(after(35)), Some('b'));
     }
 }

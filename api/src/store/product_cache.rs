@@ -33,7 +33,10 @@ impl KnownRecord {
 
 impl From<Option<ProductRecord>> for KnownRecord {
     fn from(record: Option<ProductRecord>) -> Self {
-        record.map_or(Self::None, |record| Self::Record(Arc::new(record)))
+        match record {
+            Some(record) => Self::Record(Arc::new(record)),
+            None => Self::None,
+        }
     }
 }
 

@@ -111,10 +111,6 @@ mod tests {
 
     /// A comment of this number that was written at this second, or that the table does not have.
     fn difference(number: usize, written: Option<i64>) -> Difference {
-        let (product, language) = (
-            ProductId::parse("a/b").unwrap(),
-            Language::parse("en").unwrap(),
-        );
         Difference {
             sign: if written.is_some() {
                 DriftSign::MissingDuplicate
@@ -123,8 +119,8 @@ mod tests {
             },
             comment: CommentId::parse(&format!("c{number}")).unwrap(),
             looked_for: Placement {
-                product,
-                language,
+                product: ProductId::parse("a/b").unwrap(),
+                language: Language::parse("en").unwrap(),
                 rating: Rating::ALL[3],
             },
             since: written.map(at),
@@ -133,11 +129,9 @@ mod tests {
 
     #[test]
     fn a_difference_is_reported_once_and_only_if_it_lasts() {
-        let (missing, rank, other) = (
-            &difference(1, Some(100)),
-            &difference(1, None),
-            &difference(2, None),
-        );
+        let missing = &difference(1, Some(100));
+        let rank = &difference(1, None);
+        let other = &difference(2, None);
         let mut memory = Reports::default();
         for (second, difference, is_reported) in [
             (159, missing, false),

@@ -70,31 +70,33 @@ pub(crate) struct QueryCost {
 
 impl Cost {
     pub(crate) fn calls_of(&self, store: &str) -> u32 {
-        self.calls.get(store).map_or(0, |calls| calls.count)
+        match self.calls.get(store) {
+            Some(calls) => calls.count,
+            None => 0,
+        }
     }
 
     /// One line: the queries, with the keys that they asked for, and the calls with their times.
     pub(crate) fn line(&self) -> String {
-        let queries = self.queries.iter().map(
-            |QueryCost {
-                 key,
-                 items,
-                 read_units,
-                 ..
-             }| {
-                let noun = if *items == 1 { "item" } else { "items" };
-                format!("Query {key}: {items} {noun}, {read_units} read units")
-            },
-        );
-        let calls = self.calls.iter().map(|(store, calls)| {
+        let mut parts = Vec::new();
+        for query in &self.queries {
+            let QueryCost {
+                key,
+                items,
+                read_units,
+                ..
+            } = query;
+            let noun = if *items == 1 { "item" } else { "items" };
+            parts.push(format!(
+                "Query {key}: {items} {noun}, {read_units} read units"
+            ));
+        }
+        for (store, calls) in &self.calls {
             let store = store.replace('_', " ");
-            format!(
-                "{store}: {}, {:.2} ms",
-                calls.counted(),
-                calls.took.as_secs_f64() * 1e3
-            )
-        });
-        queries.chain(calls).collect::<Vec<_>>().join(" · ")
+            let took_ms = calls.took.as_secs_f64() * 1e3;
+            parts.push(format!("{store}: {}, {took_ms:.2} ms", calls.counted()));
+        }
+        parts.join(" · ")
     }
 
     /// The value of `Server-Timing` (W3C Server Timing), in milliseconds; `None` without calls.
@@ -158,15 +160,13 @@ pub(crate) fn note_query(query: &PageQuery, page: &Page) {
             limit,
             start,
         } = query;
-        let (key, start_key) = (key.to_string(), start.as_ref().map(Cd::to_string));
-        let (order, limit, read_units) = (*order, *limit, page.read_units);
         cost.queries.push(QueryCost {
-            key,
-            order,
-            limit,
-            start_key,
+            key: key.to_string(),
+            order: *order,
+            limit: *limit,
+            start_key: start.as_ref().map(Cd::to_string),
             items,
-            read_units,
+            read_units: page.read_units,
         });
     });
 }
@@ -181,19 +181,21 @@ fn note(change: impl FnOnce(&mut Cost)) {
 mod tests {
     use super::*;
 
+    /// The header of a request that makes so many calls.
+    async fn request(calls: u32) -> Option<String> {
+        let calling = async {
+            for _ in 0..calls {
+                note_call("table", Duration::from_micros(1_500));
+                tokio::task::yield_now().await;
+            }
+            so_far().server_timing()
+        };
+        let timing = COST.scope(RefCell::default(), calling).await?;
+        Some(timing.to_str().unwrap().to_owned())
+    }
+
     #[tokio::test]
     async fn each_request_has_its_own_cost_and_names_its_stores() {
-        let request = |calls: u32| {
-            COST.scope(RefCell::default(), async move {
-                for _ in 0..calls {
-                    note_call("table", Duration::from_micros(1_500));
-                    tokio::task::yield_now().await;
-                }
-                so_far()
-                    .server_timing()
-                    .map(|value| value.to_str().unwrap().to_owned())
-            })
-        };
         let (none, one, two) = tokio::join!(request(0), request(1), request(2));
         assert_eq!(none, None);
         assert_eq!(one.as_deref(), Some("table;dur=1.50;desc=\"1 call\""));

@@ -70,11 +70,9 @@ impl IndexWatch {
         let Some(before) = watched.change_to_log() else {
             return;
         };
-        let (unavailable, of, partition) = (
-            watched.unavailable,
-            watched.partitions.len(),
-            partition.number(),
-        );
+        let unavailable = watched.unavailable;
+        let of = watched.partitions.len();
+        let partition = partition.number();
         // The log may block, and other readers must not wait for it.
         drop(watched);
         let reason = reason.map(ToString::to_string);
@@ -121,17 +119,15 @@ impl IndexWatch {
     /// How many partitions gave each kind of answer the last time.
     pub(crate) fn answers(&self) -> Vec<(IndexAnswerKind, usize)> {
         let watched = self.0.lock();
-        let count = |kind| {
-            watched
+        let mut answers = Vec::new();
+        for kind in IndexAnswerKind::VARIANTS {
+            let of_kind = watched
                 .partitions
                 .iter()
-                .filter(|answer| **answer == Some(kind))
-                .count()
-        };
-        IndexAnswerKind::VARIANTS
-            .iter()
-            .map(|kind| (*kind, count(*kind)))
-            .collect()
+                .filter(|answer| **answer == Some(*kind));
+            answers.push((*kind, of_kind.count()));
+        }
+        answers
     }
 }
 
@@ -157,6 +153,20 @@ mod tests {
 
     use super::*;
 
+    /// How many partitions gave this kind of answer the last time.
+    fn count(watch: &IndexWatch, kind: IndexAnswerKind) -> usize {
+        let mut answers = watch.answers().into_iter();
+        answers.find(|(other, _)| *other == kind).unwrap().1
+    }
+
+    fn logged(watch: &IndexWatch) -> usize {
+        watch.0.lock().logged
+    }
+
+    fn end_pause(watch: &IndexWatch) {
+        watch.0.lock().logged_at = None;
+    }
+
     #[test]
     fn changes_are_logged_and_requests_are_not() {
         let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
@@ -164,8 +174,6 @@ mod tests {
             ["a", "b"].map(|product| index.partition_of(&ProductId::parse(product).unwrap()));
         assert_ne!(up, down);
         let watch = IndexWatch::new(index.partitions().count());
-        let logged = || watch.0.lock().logged;
-        let pause_is_over = || watch.0.lock().logged_at = None;
         watch.note(up, IndexAnswerKind::Ready, None);
         assert!(
             watch.0.lock().logged_at.is_none(),
@@ -173,25 +181,17 @@ mod tests {
         );
         // Readers alternate between two products. The master of one of them is down.
         watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
-        assert_eq!(logged(), 1);
+        assert_eq!(logged(&watch), 1);
         for _ in 0..100 {
-            pause_is_over();
+            end_pause(&watch);
             watch.note(up, IndexAnswerKind::Ready, None);
             watch.note(down, IndexAnswerKind::Unreachable, Some(&"no answer"));
             assert!(watch.0.lock().logged_at.is_none(), "a request is logged");
         }
-        let count = |kind| {
-            watch
-                .answers()
-                .into_iter()
-                .find(|(other, _)| *other == kind)
-                .unwrap()
-                .1
-        };
         assert_eq!(
             [
-                count(IndexAnswerKind::Ready),
-                count(IndexAnswerKind::Unreachable)
+                count(&watch, IndexAnswerKind::Ready),
+                count(&watch, IndexAnswerKind::Unreachable)
             ],
             [1, 1]
         );
@@ -199,9 +199,9 @@ mod tests {
         // After the pause, the next request logs the changes made during it.
         watch.0.lock().logged_at = Some(Instant::now());
         watch.note(down, IndexAnswerKind::Ready, None);
-        assert_eq!(logged(), 1);
-        pause_is_over();
+        assert_eq!(logged(&watch), 1);
+        end_pause(&watch);
         watch.note(up, IndexAnswerKind::Ready, None);
-        assert_eq!((logged(), watch.0.lock().unavailable), (0, 0));
+        assert_eq!((logged(&watch), watch.0.lock().unavailable), (0, 0));
     }
 }

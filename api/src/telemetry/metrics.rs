@@ -248,7 +248,6 @@ impl ApiMetrics {
         answer_bytes: usize,
         partitions: &[(IndexAnswerKind, usize)],
     ) -> Snapshot {
-        let total = |counter: &Counter| Reading::Total(counter.get());
         let is_available =
             is_available(partitions).map(|is_available| u8::from(is_available).into());
         vec![
@@ -298,19 +297,18 @@ impl ApiMetrics {
         answer_bytes: usize,
         partitions: &[(IndexAnswerKind, usize)],
     ) -> Result<String, std::fmt::Error> {
-        let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         let mut present = Registry::with_prefix(PREFIX);
         present.register(
             "http_requests_in_flight",
             "Requests under way",
-            ConstGauge::new(number(in_flight)),
+            ConstGauge::new(gauge_value(in_flight)),
         );
         let help = "Memory held for answers that are being made or have not been taken";
         present.register_with_unit(
             "http_answer",
             help,
             Unit::Bytes,
-            ConstGauge::new(number(answer_bytes)),
+            ConstGauge::new(gauge_value(answer_bytes)),
         );
         if let Some(is_available) = is_available(partitions) {
             let help = "Partitions of the page index by what they answered the last time";
@@ -319,7 +317,7 @@ impl ApiMetrics {
             for (kind, count) in partitions {
                 by_answer
                     .get_or_create(&[("answer", kind.into())])
-                    .set(number(*count));
+                    .set(gauge_value(*count));
             }
             let help = "Whether every partition of the page index that was asked had an answer to believe the last time";
             present.register(
@@ -339,10 +337,16 @@ impl ApiMetrics {
 /// was asked.
 fn is_available(partitions: &[(IndexAnswerKind, usize)]) -> Option<bool> {
     let mut asked = partitions.iter().filter(|(_, count)| *count > 0).peekable();
-    asked
-        .peek()
-        .is_some()
-        .then(|| asked.all(|(kind, _)| *kind == IndexAnswerKind::Ready))
+    asked.peek()?;
+    Some(asked.all(|(kind, _)| *kind == IndexAnswerKind::Ready))
+}
+
+fn total(counter: &Counter) -> Reading {
+    Reading::Total(counter.get())
+}
+
+fn gauge_value(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
@@ -412,33 +416,36 @@ mod tests {
         assert!(text.ends_with("# EOF\n"));
     }
 
+    /// The lines about the page index after so many answers of both kinds.
+    fn lines_of_the_index(metrics: &ApiMetrics, ready: usize, broken: usize) -> BTreeSet<String> {
+        let answers = [
+            (IndexAnswerKind::Ready, ready),
+            (IndexAnswerKind::Broken, broken),
+        ];
+        let text = metrics.text(0, 0, &answers).unwrap();
+        let mut lines = BTreeSet::new();
+        for line in text.lines() {
+            if line.starts_with("pagemark_page_index_") && !line.contains("_answers") {
+                lines.insert(line.to_owned());
+            }
+        }
+        lines
+    }
+
+    fn expected_lines(available: u8, ready: u8, broken: u8) -> BTreeSet<String> {
+        BTreeSet::from([
+            format!("pagemark_page_index_available {available}"),
+            format!("pagemark_page_index_partitions{{answer=\"broken\"}} {broken}"),
+            format!("pagemark_page_index_partitions{{answer=\"ready\"}} {ready}"),
+        ])
+    }
+
     #[test]
     fn the_state_of_the_page_index_is_absent_until_it_is_known() {
         let metrics = ApiMetrics::new();
-        let text = |ready, broken| {
-            let answers = [
-                (IndexAnswerKind::Ready, ready),
-                (IndexAnswerKind::Broken, broken),
-            ];
-            let text = metrics.text(0, 0, &answers).unwrap();
-            let of_the_index = |line: &&str| {
-                line.starts_with("pagemark_page_index_") && !line.contains("_answers")
-            };
-            text.lines()
-                .filter(of_the_index)
-                .map(str::to_owned)
-                .collect::<BTreeSet<_>>()
-        };
-        assert_eq!(text(0, 0), BTreeSet::new());
-        let lines = |available: u8, ready: u8, broken: u8| {
-            BTreeSet::from([
-                format!("pagemark_page_index_available {available}"),
-                format!("pagemark_page_index_partitions{{answer=\"broken\"}} {broken}"),
-                format!("pagemark_page_index_partitions{{answer=\"ready\"}} {ready}"),
-            ])
-        };
-        assert_eq!(text(2, 1), lines(0, 2, 1));
-        assert_eq!(text(3, 0), lines(1, 3, 0));
+        assert_eq!(lines_of_the_index(&metrics, 0, 0), BTreeSet::new());
+        assert_eq!(lines_of_the_index(&metrics, 2, 1), expected_lines(0, 2, 1));
+        assert_eq!(lines_of_the_index(&metrics, 3, 0), expected_lines(1, 3, 0));
     }
 
     #[tokio::test]

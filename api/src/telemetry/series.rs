@@ -111,45 +111,46 @@ pub(crate) async fn print_during<Ended>(
 mod tests {
     use super::*;
 
+    /// The values in a line: of requests, requests in flight, the table's time, and whether the page
+    /// index is available.
+    fn values(now: &Snapshot, before: &Snapshot) -> [Option<f64>; 4] {
+        let line = line("Pagemark/one", 1_700_000_000_123, now, before);
+        let line: Value = serde_json::from_str(&line).unwrap();
+        let directive = &line["_aws"]["CloudWatchMetrics"][0];
+        assert_eq!(
+            (&line["Function"], &directive["Namespace"]),
+            (&"api".into(), &"Pagemark/one".into())
+        );
+        for metric in directive["Metrics"].as_array().unwrap() {
+            assert!(line[metric["Name"].as_str().unwrap()].is_number(), "{line}");
+        }
+        [
+            "Requests",
+            "RequestsInFlight",
+            "TableTime",
+            "PageIndexAvailable",
+        ]
+        .map(|name| line[name].as_f64())
+    }
+
+    fn calls(count: u64, seconds: f64) -> Reading {
+        Reading::Calls { count, seconds }
+    }
+
+    fn snapshot(requests: u64, table: Reading, is_available: Option<u8>) -> Snapshot {
+        let requests = Reading::Total(requests);
+        let in_flight = Reading::Level(Some(2.into()));
+        let is_available = Reading::Level(is_available.map(Value::from));
+        vec![
+            (Series::Requests, "Count", requests),
+            (Series::RequestsInFlight, "Count", in_flight),
+            (Series::TableTime, "Milliseconds", table),
+            (Series::PageIndexAvailable, "None", is_available),
+        ]
+    }
+
     #[test]
     fn each_line_has_what_was_added_since_the_one_before() {
-        let values = |now: &Snapshot, before: &Snapshot| {
-            let line: Value =
-                serde_json::from_str(&line("Pagemark/one", 1_700_000_000_123, now, before))
-                    .unwrap();
-            let directive = &line["_aws"]["CloudWatchMetrics"][0];
-            assert_eq!(
-                (&line["Function"], &directive["Namespace"]),
-                (&"api".into(), &"Pagemark/one".into())
-            );
-            for metric in directive["Metrics"].as_array().unwrap() {
-                assert!(line[metric["Name"].as_str().unwrap()].is_number(), "{line}");
-            }
-            [
-                "Requests",
-                "RequestsInFlight",
-                "TableTime",
-                "PageIndexAvailable",
-            ]
-            .map(|name| line[name].as_f64())
-        };
-        let calls = |count, seconds| Reading::Calls { count, seconds };
-        let snapshot = |requests, table, is_available: Option<u8>| {
-            vec![
-                (Series::Requests, "Count", Reading::Total(requests)),
-                (
-                    Series::RequestsInFlight,
-                    "Count",
-                    Reading::Level(Some(2.into())),
-                ),
-                (Series::TableTime, "Milliseconds", table),
-                (
-                    Series::PageIndexAvailable,
-                    "None",
-                    Reading::Level(is_available.map(Value::from)),
-                ),
-            ]
-        };
         let none = snapshot(0, calls(0, 0.0), None);
         let first = snapshot(5, calls(4, 0.5), None);
         assert_eq!(

@@ -61,8 +61,10 @@ impl Interface {
         variables: [(&'static str, FluentValue<'_>); N],
     ) -> String {
         let variables: FluentArgs<'_> = variables.into_iter().collect();
-        self.found(id, Some(&variables))
-            .map_or_else(|| id.to_owned(), Cow::into_owned)
+        match self.found(id, Some(&variables)) {
+            Some(text) => text.into_owned(),
+            None => id.to_owned(),
+        }
     }
 
     /// A message whose name is known only now; `None` if there is none.

@@ -96,21 +96,17 @@ impl InterfaceTexts {
     /// The texts with messages of the site instead of those delivered. Each source has messages of
     /// one language in the Fluent syntax. It may leave out any of them.
     pub(crate) fn with(overrides: &[(InterfaceLanguage, String)]) -> Self {
-        let interface = |language: InterfaceLanguage| {
+        let mut interfaces = Vec::new();
+        for language in InterfaceLanguage::VARIANTS {
             let [messages, names, _] = language.sources();
             let own = overrides
                 .iter()
-                .filter(|(of, _)| *of == language)
+                .filter(|(of, _)| of == language)
                 .map(|(_, source)| source.as_str());
-            Interface::new(language, [messages, names].into_iter().chain(own))
-        };
-        Self(
-            InterfaceLanguage::VARIANTS
-                .iter()
-                .copied()
-                .map(interface)
-                .collect(),
-        )
+            let sources = [messages, names].into_iter().chain(own);
+            interfaces.push(Interface::new(*language, sources));
+        }
+        Self(interfaces)
     }
 
     pub(crate) fn in_language(&self, language: InterfaceLanguage) -> &Interface {

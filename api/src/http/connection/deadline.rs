@@ -69,14 +69,13 @@ mod tests {
     #[tokio::test]
     async fn a_client_has_time_for_each_mib_of_an_answer_and_then_to_be_idle() {
         let [head, request, unread, keep_alive] = [1, 10, 100, 1_000].map(Duration::from_secs);
-        let (connections_max, malformed) = (1, Counter::default());
         let bounds = Bounds {
             head,
             request,
             unread,
             keep_alive,
-            connections_max,
-            malformed,
+            connections_max: 1,
+            malformed: Counter::default(),
         };
         let closing = Bounds {
             keep_alive: Duration::ZERO,

@@ -41,13 +41,14 @@ where
     S: Service<Request, Response = ServiceResponse, Error = Error>,
 {
     deadline.borrow_mut().of_answer();
-    let (version, is_head) = (request.version(), request.method() == hyper::Method::HEAD);
+    let version = request.version();
+    let is_head = request.method() == hyper::Method::HEAD;
     let body_is_read = Rc::new(Cell::new(request.body().is_end_stream()));
     let answer = match for_service(request, client, &body_is_read) {
-        Some(request) => app
-            .call(request)
-            .await
-            .map_or_else(Response::from, Response::from),
+        Some(request) => match app.call(request).await {
+            Ok(answer) => Response::from(answer),
+            Err(error) => Response::from(error),
+        },
         None => {
             client.is_refused(StatusCode::BAD_REQUEST);
             body_is_read.set(false);
@@ -93,14 +94,16 @@ fn for_service(
 ) -> Option<Request> {
     let (parts, body) = request.into_parts();
     let hosts = parts.headers.get_all(header::HOST).iter().count();
-    if hosts > 1 || hosts == 0 && parts.version == hyper::Version::HTTP_11 {
+    let lacks_host = hosts == 0 && parts.version == hyper::Version::HTTP_11;
+    if hosts > 1 || lacks_host {
         return None;
     }
-    let payload = match body_is_read.get() {
-        true => Payload::None,
-        false => Payload::Stream {
+    let payload = if body_is_read.get() {
+        Payload::None
+    } else {
+        Payload::Stream {
             payload: read(body, Rc::clone(body_is_read)),
-        },
+        }
     };
     let mut request = Request::with_payload(payload);
     let head = request.head_mut();

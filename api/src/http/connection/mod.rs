@@ -106,7 +106,8 @@ pub(crate) async fn serve<S>(
             TokioIo::new(io),
             service_fn(|request| exchange::answer(&*app, &client, &deadline, request)),
         );
-    let (mut stopping, mut is_stopping) = (pin!(stopping), false);
+    let mut stopping = pin!(stopping);
+    let mut is_stopping = false;
     let ended = loop {
         tokio::select! {
             biased;
@@ -185,10 +186,8 @@ impl Client {
     /// No request reached the service, which logs and counts the others.
     fn is_refused(&self, status: StatusCode) {
         self.malformed.inc();
-        let (status, peer) = (
-            format!("HTTP/1.1 {status}"),
-            self.address.map(|address| address.ip().to_string()),
-        );
+        let status = format!("HTTP/1.1 {status}");
+        let peer = self.address.map(|address| address.ip().to_string());
         tracing::info!(target: "access", status, peer, "refused a request that is not HTTP, or came too slowly");
     }
 }

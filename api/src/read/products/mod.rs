@@ -81,13 +81,9 @@ impl Walk {
         }
         let mut products = Vec::new();
         for ((_, partition), at) in partitions.iter().zip(0..) {
-            products.extend(
-                partition
-                    .products()
-                    .iter()
-                    .zip(0..)
-                    .map(|(product, position)| (product, [at, position])),
-            );
+            for (product, position) in partition.products().iter().zip(0..) {
+                products.push((product, [at, position]));
+            }
         }
         products
             .sort_unstable_by_key(|(product, _)| (Reverse(product.by_rating.total()), &product.id));
@@ -174,7 +170,8 @@ impl Products {
         size: PageSize,
     ) -> Result<Arc<Walk>, ApiError> {
         let walk = self.walk().await?;
-        let (page, total_pages) = (number.get(), size.total_pages(walk.total()));
+        let page = number.get();
+        let total_pages = size.total_pages(walk.total());
         if page > total_pages {
             Err(ApiError::PastTheEnd { page, total_pages })
         } else {
@@ -216,17 +213,19 @@ impl Products {
             .map(async |partition| (partition, self.products_of(partition).await))
             .buffered(PARTITIONS_TOGETHER);
         let mut reads = std::pin::pin!(reads);
-        let (mut partitions, mut listings) = (Vec::new(), 0);
+        let mut partitions = Vec::new();
+        let mut listings = 0;
         while let Some((partition, products)) = reads.next().await {
-            let products: Vec<CommentedProduct> = products?
-                .into_iter()
-                .take_while(|product| {
-                    listings += product.listings();
-                    listings <= LISTINGS_MAX
-                })
-                .collect();
-            if !products.is_empty() {
-                partitions.push((partition, PartitionSitemap::new(products, site_bytes)));
+            let mut held = Vec::new();
+            for product in products? {
+                listings += product.listings();
+                if listings > LISTINGS_MAX {
+                    break;
+                }
+                held.push(product);
+            }
+            if !held.is_empty() {
+                partitions.push((partition, PartitionSitemap::new(held, site_bytes)));
             }
             if listings > LISTINGS_MAX {
                 tracing::warn!(
@@ -241,27 +240,25 @@ impl Products {
     /// The products of a partition that have comments, in ascending order of their ids.
     async fn products_of(&self, partition: IndexPartition) -> Option<Vec<CommentedProduct>> {
         let mut products = Vec::new();
-        for named in self
-            .stores
-            .products(partition)
-            .await?
-            .chunks(PRODUCTS_TOGETHER)
-        {
+        let named = self.stores.products(partition).await?;
+        for ids in named.chunks(PRODUCTS_TOGETHER) {
             let settled_at = Some(self.stores.settled_at());
-            let query = |product| RankedQuery {
-                settled_at,
-                stats: StatsWanted::WithLanguages,
-                ..RankedQuery::new(product, &Filter::ANY)
-            };
-            let counted = self
-                .stores
-                .ranked("catalog", &named.iter().map(query).collect::<Vec<_>>())
-                .await?;
-            let counted = named.iter().zip(counted);
-            // A product without comments is about to be removed.
-            products.extend(counted.filter_map(|(id, of)| {
-                CommentedProduct::new(&self.site, id, of.stats?, of.settled)
-            }));
+            let mut queries = Vec::with_capacity(ids.len());
+            for id in ids {
+                queries.push(RankedQuery {
+                    settled_at,
+                    stats: StatsWanted::WithLanguages,
+                    ..RankedQuery::new(id, &Filter::ANY)
+                });
+            }
+            let counted = self.stores.ranked("catalog", &queries).await?;
+            for (id, of) in ids.iter().zip(counted) {
+                let Some(stats) = of.stats else {
+                    continue;
+                };
+                // A product without comments is about to be removed.
+                products.extend(CommentedProduct::new(&self.site, id, stats, of.settled));
+            }
         }
         Some(products)
     }
@@ -283,14 +280,16 @@ impl Products {
         if known.get().is_some() {
             return known.get().cloned();
         }
-        let newest: Vec<RankedQuery<'_>> = sitemap
-            .pages(part)?
-            .into_iter()
-            .map(|page| page.newest)
-            .collect();
-        let newest = self.stores.ranked("catalog", &newest).await?;
-        let date = |Ranked { comments, .. }: Ranked| Some(comments.first()?.created_at);
-        let dates = Arc::new(newest.into_iter().map(date).collect::<Dates>());
+        let mut queries = Vec::new();
+        for page in sitemap.pages(part)? {
+            queries.push(page.newest);
+        }
+        let newest = self.stores.ranked("catalog", &queries).await?;
+        let mut dates = Dates::with_capacity(newest.len());
+        for Ranked { comments, .. } in newest {
+            dates.push(comments.first().map(|cd| cd.created_at));
+        }
+        let dates = Arc::new(dates);
         if walk.dated.fetch_add(dates.len(), Ordering::Relaxed) < DATES_MAX {
             known.get_or_init(|| Arc::clone(&dates));
         }
@@ -302,18 +301,18 @@ impl Products {
 mod tests {
     use super::*;
 
+    /// The pause after a walk that took so many seconds, and how long it is used, in seconds.
+    fn ages(walk: &Arc<Walk>, took_seconds: u64) -> (u64, u64) {
+        let fresh = Fresh::of_walk(Arc::clone(walk), Duration::from_secs(took_seconds));
+        (fresh.pause.as_secs(), fresh.used_for.as_secs())
+    }
+
     #[test]
     fn a_walk_is_followed_by_a_pause_of_a_hundred_times_its_duration() {
         let some = Arc::new(Walk {
             most_commented: vec![[0, 0]],
             ..Walk::default()
         });
-        let ages = |walk: &Arc<Walk>, seconds| {
-            let Fresh {
-                pause, used_for, ..
-            } = Fresh::of_walk(Arc::clone(walk), Duration::from_secs(seconds));
-            (pause.as_secs(), used_for.as_secs())
-        };
         // Without another walk, this one is used for two pauses.
         assert_eq!(ages(&some, 8), (800, 1_600));
         // A quick walk is used for ten minutes.

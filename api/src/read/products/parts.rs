@@ -61,24 +61,26 @@ impl CommentedProduct {
             by_language,
             ..
         } = stats;
+        let last_commented_at = last_commented_at?;
         let unsettled = by_rating.total().saturating_sub(settled);
-        let indexed = by_language.into_iter().filter_map(|(language, total)| {
+        let mut indexed = Vec::new();
+        for (language, total) in by_language {
             let totals = FilterTotals {
                 filter: total,
                 product: by_rating.total(),
             };
             let of_language = Filter::new(Some(language), None);
-            let is_own = site.indexing(&of_language, Order::Newest, Some(totals)) == Indexing::Own;
-            // The comments that are not settled may all be of this language.
-            is_own.then_some((of_language, total.saturating_sub(unsettled)))
-        });
-        let (indexed, last_commented_at) = (indexed.collect(), last_commented_at?);
+            if site.indexing(&of_language, Order::Newest, Some(totals)) == Indexing::Own {
+                // The comments that are not settled may all be of this language.
+                indexed.push((of_language, total.saturating_sub(unsettled)));
+            }
+        }
         Some(Self {
             id: id.clone(),
             by_rating,
             last_commented_at,
             settled,
-            indexed,
+            indexed: indexed.into_boxed_slice(),
         })
     }
 
@@ -162,7 +164,9 @@ impl PartitionSitemap {
         urls_max: u64,
         bytes_max: u64,
     ) -> Self {
-        let (mut parts, mut urls_left, mut bytes_left) = (Vec::new(), 0, 0);
+        let mut parts = Vec::new();
+        let mut urls_remaining = 0;
+        let mut bytes_remaining = 0;
         for (at, listing) in listings(&products).enumerate() {
             let last = listing.pages();
             // No URL is longer than that of the greatest number.
@@ -172,18 +176,18 @@ impl PartitionSitemap {
             let url_bytes = u64::try_from(site_bytes + path + around).unwrap_or(u64::MAX);
             let mut next = 1;
             while next <= last {
-                let room = urls_left.min(bytes_left / url_bytes);
+                let room = urls_remaining.min(bytes_remaining / url_bytes);
                 if room == 0 {
                     parts.push((at, next));
-                    urls_left = urls_max;
+                    urls_remaining = urls_max;
                     // At least one URL always fits, so the loop ends.
-                    bytes_left = (bytes_max - AROUND_BYTES).max(url_bytes);
+                    bytes_remaining = (bytes_max - AROUND_BYTES).max(url_bytes);
                     continue;
                 }
                 let taken = room.min(last - next + 1);
                 next += taken;
-                urls_left -= taken;
-                bytes_left -= taken * url_bytes;
+                urls_remaining -= taken;
+                bytes_remaining -= taken * url_bytes;
             }
         }
         let dates = parts.iter().map(|_| OnceLock::new()).collect();
@@ -227,32 +231,31 @@ impl PartitionSitemap {
             .get(number + 1)
             .copied()
             .unwrap_or((usize::MAX, 1));
-        // This part also contains the next part's first listing, unless that listing's first page
-        // is in the next part.
-        let is_inside = |at: usize| at < to || (at == to && end_page > 1);
-        let listings = listings(&self.products)
-            .enumerate()
-            .skip(from)
-            .take_while(|(at, _)| is_inside(*at));
-        let pages = listings.map(|(at, listing)| {
+        let mut pages = Vec::new();
+        for (at, listing) in listings(&self.products).enumerate().skip(from) {
+            // This part also contains the next part's first listing, unless that listing's first
+            // page is in the next part.
+            let is_inside = at < to || (at == to && end_page > 1);
+            if !is_inside {
+                break;
+            }
             let first = if at == from { first_page } else { 1 };
             let last = if at == to {
                 end_page - 1
             } else {
                 listing.pages()
             };
-            (listing, first..=last)
-        });
-        Some(pages.collect())
+            pages.push((listing, first..=last));
+        }
+        Some(pages)
     }
 
     pub(crate) fn pages(&self, number: usize) -> Option<Vec<ListedPage<'_>>> {
-        let parts = self.part(number)?.into_iter();
-        Some(
-            parts
-                .flat_map(|(listing, pages)| pages.map(move |page| listing.listed_page(page)))
-                .collect(),
-        )
+        let mut listed = Vec::new();
+        for (listing, pages) in self.part(number)? {
+            listed.extend(pages.map(|page| listing.listed_page(page)));
+        }
+        Some(listed)
     }
 }
 
@@ -320,15 +323,37 @@ mod tests {
             .collect()
     }
 
+    /// The listings of a product in the sitemap: the front page of each, and its settled comments.
+    fn listed(indexable: Indexable, total: u64, by_language: &[(&str, u64)]) -> Vec<(String, u64)> {
+        let products = [product(&site(indexable), "p", total, by_language)];
+        listings(&products)
+            .map(|listing| (listing.page(None), listing.settled))
+            .collect()
+    }
+
+    fn page(filter: &str, total: u64) -> (String, u64) {
+        (format!("/product/p/comments{filter}"), total)
+    }
+
+    /// The sitemap of one product with so many comments.
+    fn sitemap_of(total: u64) -> PartitionSitemap {
+        PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len())
+    }
+
+    /// The pages of that sitemap, each with the order and the rank of its newest comment.
+    fn pages_of(total: u64) -> Vec<(String, Order, u64)> {
+        let sitemap = sitemap_of(total);
+        let pages = sitemap.pages(0).unwrap().into_iter();
+        pages
+            .map(|page| {
+                let path = page.path.replace("/product/p/comments", "");
+                (path, page.newest.order, page.newest.skip)
+            })
+            .collect()
+    }
+
     #[test]
     fn a_language_is_listed_only_where_its_pages_may_be_indexed() {
-        let listed = |indexable, total, by_language: &[(&str, u64)]| {
-            let products = [product(&site(indexable), "p", total, by_language)];
-            listings(&products)
-                .map(|listing| (listing.page(None), listing.settled))
-                .collect::<Vec<_>>()
-        };
-        let page = |filter: &str, total| (format!("/product/p/comments{filter}"), total);
         let several = [("de", 5), ("en", 20), ("fr", 4)];
         assert_eq!(
             listed(Indexable::Languages, 29, &several),
@@ -371,23 +396,10 @@ mod tests {
     #[test]
     fn a_page_is_listed_with_the_rank_of_its_newest_comment() {
         use Order::{Newest, Oldest};
-        let listed = |total| {
-            let sitemap = PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len());
-            let pages = sitemap.pages(0).unwrap().into_iter();
-            pages
-                .map(|page| {
-                    (
-                        page.path.replace("/product/p/comments", ""),
-                        page.newest.order,
-                        page.newest.skip,
-                    )
-                })
-                .collect::<Vec<_>>()
-        };
         let front = (String::new(), Newest, 0);
-        assert_eq!(listed(39), std::slice::from_ref(&front));
+        assert_eq!(pages_of(39), std::slice::from_ref(&front));
         assert_eq!(
-            listed(60),
+            pages_of(60),
             [
                 ("?page=1".to_owned(), Oldest, 19),
                 ("?page=2".to_owned(), Oldest, 39),
@@ -398,15 +410,15 @@ mod tests {
 
     #[test]
     fn dates_stay_known_until_the_products_change() {
-        let of = |total| PartitionSitemap::new(unfiltered(&[("p".to_owned(), total)]), SITE.len());
-        let sitemap = of(60);
+        let sitemap = sitemap_of(60);
         assert_eq!(
             (sitemap.dates(0), sitemap.dates(1)),
             (Some(&OnceLock::new()), None)
         );
         let dates = Arc::new(vec![Some(Timestamp::MIN), None, Some(Timestamp::MAX)]);
         sitemap.dates(0).unwrap().set(dates.clone()).unwrap();
-        let (mut same, mut other) = (of(60), of(61));
+        let mut same = sitemap_of(60);
+        let mut other = sitemap_of(61);
         assert_eq!(
             (same.take_dates(&sitemap), same.dates(0).unwrap().get()),
             (3, Some(&dates))
