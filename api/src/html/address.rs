@@ -59,9 +59,10 @@ impl PageAddress {
     }
 
     pub(super) fn canonical(&self) -> String {
-        self.cursor
-            .as_deref()
-            .map_or_else(|| self.page(self.number), |cursor| self.at_cursor(cursor))
+        match &self.cursor {
+            Some(cursor) => self.at_cursor(cursor),
+            None => self.page(self.number),
+        }
     }
 
     pub(super) fn at_cursor(&self, cursor: &str) -> String {
@@ -82,12 +83,15 @@ impl PageAddress {
     /// The path and query of the page of the listing with this number, if that is one.
     pub(super) fn numbered(&self, number: u64) -> Option<String> {
         let number = PageNumber::new(number).ok()?;
-        Some(self.page((self.is_stable() || number != PageNumber::FIRST).then_some(number)))
+        Some(self.page(self.unless_first(number)))
     }
 
     /// The path and query of the page with this number, if that is one; `None` for the front page.
     pub(super) fn leading_to(&self, page: Option<u64>) -> Option<String> {
-        page.map_or_else(|| Some(self.page(None)), |number| self.numbered(number))
+        match page {
+            Some(number) => self.numbered(number),
+            None => Some(self.page(None)),
+        }
     }
 
     /// The path and query of the page with the same number without a filter.
@@ -103,8 +107,18 @@ impl PageAddress {
     /// The number of the page that holds the comment at this position; `None` for the first page of
     /// the listing.
     pub(super) fn number_of(&self, position: CommentPosition) -> Option<PageNumber> {
-        let number = self.query.number_of(self.is_stable(), position);
-        number.filter(|number| self.is_stable() || *number != PageNumber::FIRST)
+        let number = self.query.number_of(self.is_stable(), position)?;
+        self.unless_first(number)
+    }
+
+    /// The number of a page; `None` for the first page of the listing, whose address has none.
+    /// Newest first, page 1 is not the first page but the oldest.
+    fn unless_first(&self, number: PageNumber) -> Option<PageNumber> {
+        if self.is_stable() || number != PageNumber::FIRST {
+            Some(number)
+        } else {
+            None
+        }
     }
 
     pub(super) fn feed(&self) -> String {
@@ -180,13 +194,11 @@ pub(super) fn read(request: &HttpRequest) -> Result<(PageAddress, bool), ApiErro
     };
     let mut address = PageAddress {
         query,
-        number,
+        number: None,
         cursor,
         date,
     };
-    if !address.is_stable() {
-        address.number = number.filter(|number| *number != PageNumber::FIRST);
-    }
+    address.number = number.and_then(|number| address.unless_first(number));
     let canonical = address.canonical();
     let (canonical_path, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
     let is_canonical = is_same_path(path, canonical_path) && spelling == canonical_query;
@@ -214,7 +226,8 @@ pub(super) fn parameters<const N: usize>(
     query: &str,
     names: [&'static str; N],
 ) -> Result<([Option<String>; N], String), ApiError> {
-    let (mut values, mut spellings) = ([const { None }; N], Vec::new());
+    let mut values = [const { None }; N];
+    let mut spellings = Vec::new();
     for pair in pairs(query) {
         let mut known = names.into_iter().zip(&mut values);
         let Some((name, value)) = known.find(|(name, _)| pair.name.as_deref() == Some(name)) else {

@@ -60,9 +60,10 @@ async fn lead_to_date(
     stores: &StoreClients,
 ) -> Result<HttpResponse, PageError> {
     let (position, id) = dates::newest_of_period(stores, &address.query, period).await?;
-    let fragment = id
-        .as_ref()
-        .map_or_else(|| links::TO_COMMENTS.to_owned(), links::fragment);
+    let fragment = match &id {
+        Some(id) => links::fragment(id),
+        None => links::TO_COMMENTS.to_owned(),
+    };
     Ok(caching::lead_to(
         &(address.page(address.number_of(position)) + &fragment),
     ))
@@ -76,18 +77,15 @@ async fn answer(
     site: &Site,
     cursors: &CursorSealer,
 ) -> Result<HttpResponse, PageError> {
-    let PageAddress { query, number, .. } = address;
+    let query = &address.query;
     let context = Context::new(site, address, None);
     let cursor = address
         .cursor
         .as_deref()
         .map(|text| cursors.open(&query.parts(), text))
         .transpose();
-    let at = match cursor.map_err(|error| failed(context, error))? {
-        Some(cursor) => PageAt::Cursor(cursor),
-        None if address.is_stable() => number.map_or(PageAt::Front, PageAt::Archive),
-        None => PageAt::Number(number.unwrap_or(PageNumber::FIRST), None),
-    };
+    let cursor = cursor.map_err(|error| failed(context, error))?;
+    let at = page_at(address, cursor);
     let page = PageRequest { query, at };
     let has_contrast = contrast::belongs_to(address);
     let comments_max = page.comments_max() + if has_contrast { Contrast::COMMENTS } else { 0 };
@@ -163,6 +161,15 @@ async fn answer(
         return Ok(caching::uncached(answer));
     }
     Ok(answer)
+}
+
+fn page_at(address: &PageAddress, cursor: Option<Cursor>) -> PageAt {
+    match (cursor, address.number) {
+        (Some(cursor), _) => PageAt::Cursor(cursor),
+        (None, Some(number)) if address.is_stable() => PageAt::Archive(number),
+        (None, None) if address.is_stable() => PageAt::Front,
+        (None, number) => PageAt::Number(number.unwrap_or(PageNumber::FIRST), None),
+    }
 }
 
 fn by_cursor(address: &PageAddress, listing: &ListingPage, cursors: &CursorSealer) -> Neighbours {

@@ -44,7 +44,8 @@ impl<'page> Context<'page> {
     /// The number of comments of a filter. `None` if it was not counted: the page index is
     /// unavailable, or the filter differs from the page's in language and in ratings.
     pub(super) fn count(self, filter: &Filter) -> Option<u64> {
-        let (stats, own) = (self.stats?, &self.address.query.filter);
+        let stats = self.stats?;
+        let own = &self.address.query.filter;
         match filter.language() {
             None => Some(stats.by_rating_in_any_language.of_set(filter.ratings())),
             language if language == own.language() => {
@@ -95,6 +96,10 @@ impl<'page> Context<'page> {
         ratings: Option<RatingSet>,
     ) -> Option<FilterLink> {
         let filter = Filter::new(language, ratings);
-        (self.count(&filter) != Some(0)).then(|| self.link(&filter))
+        if self.count(&filter) == Some(0) {
+            None
+        } else {
+            Some(self.link(&filter))
+        }
     }
 }

@@ -49,10 +49,12 @@ pub(super) fn heading(
         id,
         [("text", heading.into()), ("days", t.days(from, to).into())],
     );
-    t.joined([
-        Some(heading),
-        (order != Order::default()).then(|| t.order(order)),
-    ])
+    let other_order = if order == Order::default() {
+        None
+    } else {
+        Some(t.order(order))
+    };
+    t.joined([Some(heading), other_order])
 }
 
 /// The description for search engines, shown below the title: distinct for every page.

@@ -74,8 +74,12 @@ fn text(
 ) -> String {
     let t = site.interface_in(*language);
     let text = explain(t, error);
-    let reason =
-        (text.is_none() || matches!(error, ApiError::Invalid { .. })).then(|| error.to_string());
+    let shows_reason = text.is_none() || matches!(error, ApiError::Invalid { .. });
+    let reason = if shows_reason {
+        Some(error.to_string())
+    } else {
+        None
+    };
     let head = Head::new(site, heading(t, error.status_code()));
     let page = ErrorPage {
         head,
@@ -84,13 +88,11 @@ fn text(
         reason,
         help,
     };
-    let rendered = match is_fragment {
-        true => Notice {
-            base: site.public_url.to_string(),
-            page,
-        }
-        .render(),
-        false => page.render(),
+    let rendered = if is_fragment {
+        let base = site.public_url.to_string();
+        Notice { base, page }.render()
+    } else {
+        page.render()
     };
     // Rendering text into text does not fail; if it did, the status would still say what happened.
     rendered.unwrap_or_default()

@@ -75,9 +75,10 @@ pub(super) async fn feed(
             return Err(exists.err().unwrap_or(ApiError::NoRoute).into());
         };
         let record = stores.known_record(&query.product).await;
-        let name = record
-            .record()
-            .map_or(query.product.as_str(), |record| &record.details.name);
+        let name = match record.record() {
+            Some(record) => &record.details.name,
+            None => query.product.as_str(),
+        };
         let t = site.interface_of(&query.filter);
         let title = title(t, name, &query.filter);
         let feed = Feed {

@@ -23,6 +23,37 @@ pub(super) struct RatingChoice {
     pub(super) selected: bool,
 }
 
+impl RatingChoice {
+    fn new(context: Context<'_>, rating: Rating) -> Self {
+        let filter = &context.address.query.filter;
+        let set = filter.ratings();
+        let of_rating = RatingSet::of([rating]);
+        let (count, all) = match context.stats {
+            Some(stats) => {
+                let count = stats.by_rating.of_set(of_rating);
+                (Some(count), stats.by_rating.total())
+            }
+            None => (None, 0),
+        };
+        // Rounded to the nearest.
+        let percent = (count.unwrap_or(0) * 100 + all / 2).checked_div(all);
+        let selected = set.is_some_and(|set| set.contains(rating));
+        let adds_something = selected || count != Some(0);
+        let link = if adds_something {
+            context.link_to(filter.language().cloned(), toggled(set, rating))
+        } else {
+            None
+        };
+        Self {
+            rating,
+            count,
+            percent: percent.unwrap_or(0),
+            link,
+            selected,
+        }
+    }
+}
+
 pub(super) struct LanguageChoice<'page> {
     /// `None` for all languages.
     pub(super) language: Option<&'page Language>,
@@ -30,6 +61,18 @@ pub(super) struct LanguageChoice<'page> {
     /// `None` where the link would lead to no comment.
     pub(super) link: Option<FilterLink>,
     pub(super) current: bool,
+}
+
+impl<'page> LanguageChoice<'page> {
+    fn new(context: Context<'page>, language: Option<&'page Language>, count: Option<u64>) -> Self {
+        let filter = &context.address.query.filter;
+        Self {
+            language,
+            count,
+            link: context.link_to(language.cloned(), filter.ratings()),
+            current: language == filter.language(),
+        }
+    }
 }
 
 pub(super) struct Filters<'page> {
@@ -42,61 +85,42 @@ pub(super) struct Filters<'page> {
 /// The parts of the filter, such as "Language: English", each with the link that removes it, if
 /// that leads to comments.
 pub(super) fn chips(context: Context<'_>) -> Vec<(String, Option<FilterLink>)> {
-    let (t, filter) = (context.t, &context.address.query.filter);
-    let (language, set) = (filter.language(), filter.ratings());
-    let of_language = language.map(|language| {
+    let t = context.t;
+    let filter = &context.address.query.filter;
+    let mut chips = Vec::new();
+    if let Some(language) = filter.language() {
         let label = t.with_one("chosen-language", "language", t.language_name(language));
-        (label, context.link_to(None, set))
-    });
-    let of_ratings = set.map(|set| {
+        chips.push((label, context.link_to(None, filter.ratings())));
+    }
+    if let Some(set) = filter.ratings() {
         let label = t.with_one("chosen-ratings", "ratings", t.ratings(set));
-        (label, context.link_to(language.cloned(), None))
-    });
-    of_language.into_iter().chain(of_ratings).collect()
+        chips.push((label, context.link_to(filter.language().cloned(), None)));
+    }
+    chips
 }
 
 impl<'page> Filters<'page> {
     pub(super) fn new(context: Context<'page>) -> Self {
-        let (stats, filter) = (context.stats, &context.address.query.filter);
-        let (language, set) = (filter.language(), filter.ratings());
-        let all = stats.map_or(0, |stats| stats.by_rating.total());
-        let ratings = Rating::ALL.into_iter().rev().map(|rating| {
-            let count = stats.map(|stats| stats.by_rating.of_set(RatingSet::of([rating])));
-            let selected = set.is_some_and(|set| set.contains(rating));
-            let link = context.link_to(language.cloned(), toggled(set, rating));
-            RatingChoice {
-                rating,
-                count,
-                // Rounded to the nearest.
-                percent: (count.unwrap_or(0) * 100 + all / 2)
-                    .checked_div(all)
-                    .unwrap_or(0),
-                link: link.filter(|_| selected || count != Some(0)),
-                selected,
-            }
-        });
-        let choice = |(of, count): (Option<&'page Language>, Option<u64>)| {
-            let link = context.link_to(of.cloned(), set);
-            LanguageChoice {
-                language: of,
-                count,
-                link,
-                current: of == language,
-            }
-        };
-        let any = (None, context.count(&Filter::new(None, set)));
-        let known = known_languages(language, set, stats)
-            .into_iter()
-            .map(|(known, count)| (Some(known), count));
-        let mut languages: Vec<LanguageChoice<'_>> =
-            [any].into_iter().chain(known).map(choice).collect();
+        let stats = context.stats;
+        let filter = &context.address.query.filter;
+        let language = filter.language();
+        let set = filter.ratings();
+        let ratings = Rating::ALL.into_iter().rev();
+        let any = LanguageChoice::new(context, None, context.count(&Filter::new(None, set)));
+        let mut languages = vec![any];
+        for (known, count) in known_languages(language, set, stats) {
+            languages.push(LanguageChoice::new(context, Some(known), count));
+        }
         // One more language takes no more room than the line that says how many are hidden.
-        let more_languages = match languages.len() > LANGUAGES_SHOWN + 2 {
-            true => languages.split_off(LANGUAGES_SHOWN + 1),
-            false => Vec::new(),
+        let more_languages = if languages.len() > LANGUAGES_SHOWN + 2 {
+            languages.split_off(LANGUAGES_SHOWN + 1)
+        } else {
+            Vec::new()
         };
         Self {
-            ratings: ratings.collect(),
+            ratings: ratings
+                .map(|rating| RatingChoice::new(context, rating))
+                .collect(),
             languages,
             more_languages,
         }
@@ -115,14 +139,12 @@ fn known_languages<'query>(
     set: Option<RatingSet>,
     stats: Option<&'query Stats>,
 ) -> Vec<(&'query Language, Option<u64>)> {
-    let mut known: Vec<(&Language, Option<u64>)> = match stats {
-        Some(stats) => stats
-            .by_language
-            .iter()
-            .map(|(language, total)| (language, Some(*total)))
-            .collect(),
-        None => Vec::new(),
-    };
+    let mut known = Vec::new();
+    if let Some(stats) = stats {
+        for (language, total) in &stats.by_language {
+            known.push((language, Some(*total)));
+        }
+    }
     known.sort_by_key(|(_, total)| std::cmp::Reverse(*total));
     if let Some(current) = current
         && !known.iter().any(|(language, _)| *language == current)
@@ -136,12 +158,11 @@ fn known_languages<'query>(
 /// The set with the rating added or removed. Removing the last rating, or adding the last one, ends
 /// the filter.
 fn toggled(set: Option<RatingSet>, rating: Rating) -> Option<RatingSet> {
-    let has = |of: Rating| set.is_some_and(|set| set.contains(of));
-    RatingSet::of(
-        Rating::ALL
-            .into_iter()
-            .filter(|of| has(*of) != (*of == rating)),
-    )
+    let kept_or_added = Rating::ALL.into_iter().filter(|of| {
+        let is_in_set = set.is_some_and(|set| set.contains(*of));
+        is_in_set != (*of == rating)
+    });
+    RatingSet::of(kept_or_added)
 }
 
 #[cfg(test)]

@@ -6,10 +6,10 @@ use model::Language;
 
 /// "English", "Portuguese (pt-BR)"; the tag when the language has no name.
 pub(super) fn english_name(language: &Language) -> String {
-    known(language).map_or_else(
-        || language.to_string(),
-        |known| named(language, known.to_name()),
-    )
+    match known(language) {
+        Some(known) => named(language, known.to_name()),
+        None => language.to_string(),
+    }
 }
 
 /// "Deutsch", "português (pt-BR)"; `None` when the language has no name in itself.

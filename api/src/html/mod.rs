@@ -128,17 +128,11 @@ async fn comment(
         .position(&comment, &Filter::ANY)
         .await
         .ok_or(ApiError::IndexUnavailable)?;
-    let (product, filter, order, page_size) = (
-        comment.product,
-        Filter::ANY,
-        Order::Newest,
-        PageSize::default(),
-    );
     let listing = ListingQuery {
-        product,
-        filter,
-        order,
-        page_size,
+        product: comment.product,
+        filter: Filter::ANY,
+        order: Order::Newest,
+        page_size: PageSize::default(),
     };
     let page = links::page(
         &listing.product,

@@ -25,54 +25,56 @@ pub(super) struct BarItem {
     pub(super) is_far: bool,
 }
 
-/// The items of the pages, which have the positions 1 to `pages`, in order. A listing of one page has
-/// none. `page` gives the number and the address of the page at a position; `None` where no number can
-/// be so great.
+/// The items of the pages, which have the positions 1 to `pages`, in order. A listing of one page
+/// has none. `page` gives the number and the address of the page at a position; `None` where no
+/// number can be so great.
 pub(super) fn page_bar(
     current: u64,
     pages: u64,
     page: impl Fn(u64) -> Option<(Option<u64>, String)>,
 ) -> Vec<BarItem> {
+    let mut items = Vec::new();
     let mut before = 0;
-    let items = positions(current, pages)
-        .into_iter()
-        .filter_map(|position| {
-            let after_gap = position > before + 1;
-            before = position;
-            let is_far = position.abs_diff(current) >= FAR && position != 1 && position != pages;
-            let (number, href) = page(position)?;
-            Some(BarItem {
-                number,
-                href,
-                current: position == current,
-                after_gap,
-                is_far,
-            })
+    for position in positions(current, pages) {
+        let after_gap = position > before + 1;
+        before = position;
+        let is_end = position == 1 || position == pages;
+        let Some((number, href)) = page(position) else {
+            continue;
+        };
+        items.push(BarItem {
+            number,
+            href,
+            current: position == current,
+            after_gap,
+            is_far: position.abs_diff(current) >= FAR && !is_end,
         });
-    items.collect()
+    }
+    items
 }
 
 fn positions(current: u64, pages: u64) -> BTreeSet<u64> {
     if pages < 2 {
         return BTreeSet::new();
     }
-    let back = LEAPS
-        .into_iter()
-        .filter_map(|leap| current.checked_sub(leap));
-    let forth = LEAPS.into_iter().map(|leap| current.saturating_add(leap));
-    let near = back
-        .chain(forth)
-        .filter(|position| (1..=pages).contains(position));
-    let mut positions: BTreeSet<u64> = near.chain([1, current, pages]).collect();
+    let mut positions = BTreeSet::from([1, current, pages]);
+    for leap in LEAPS {
+        let back = current.checked_sub(leap);
+        let forth = current.saturating_add(leap);
+        positions.extend(back.filter(|position| (1..=pages).contains(position)));
+        if forth <= pages {
+            positions.insert(forth);
+        }
+    }
     // A gap of one page would take no less room than its number.
-    let single = |position: &u64| {
-        !positions.contains(&(position + 1)) && positions.contains(&(position + 2))
-    };
-    let gaps: Vec<u64> = positions
-        .iter()
-        .filter(|position| single(position))
-        .map(|position| position + 1)
-        .collect();
+    let mut gaps = Vec::new();
+    for position in &positions {
+        let is_before_gap_of_one =
+            !positions.contains(&(position + 1)) && positions.contains(&(position + 2));
+        if is_before_gap_of_one {
+            gaps.push(position + 1);
+        }
+    }
     positions.extend(gaps);
     positions
 }
@@ -87,14 +89,12 @@ mod tests {
         });
         assert!(items.len() <= ITEMS_MAX, "{current} of {pages}");
         assert!(items.is_empty() || items.iter().filter(|item| item.current).count() == 1);
-        let text = |item: BarItem| {
-            format!(
-                "{}{}",
-                if item.after_gap { "… " } else { "" },
-                item.number.unwrap()
-            )
-        };
-        items.into_iter().map(text).collect::<Vec<_>>().join(" ")
+        let mut texts = Vec::new();
+        for item in items {
+            let gap = if item.after_gap { "… " } else { "" };
+            texts.push(format!("{gap}{}", item.number.unwrap()));
+        }
+        texts.join(" ")
     }
 
     #[test]

@@ -58,17 +58,20 @@ impl PagePosition {
         }
         let (number, pages) = self.numbers();
         let pages = pages.unwrap_or(0);
-        let at_place = |place| match place {
-            _ if !address.is_stable() => Some(place),
-            1 => None,
-            place => Some(pages + 1 - place),
-        };
         let current = match number {
             Some(number) if address.is_stable() => (pages + 1).saturating_sub(number),
             number => number.unwrap_or(1),
         };
-        page_bar(current, pages, |place| {
-            Some((at_place(place), address.leading_to(at_place(place))?))
+        page_bar(current, pages, |position| {
+            let number = if !address.is_stable() {
+                Some(position)
+            } else if position == 1 {
+                // The front page.
+                None
+            } else {
+                Some(pages + 1 - position)
+            };
+            Some((number, address.leading_to(number)?))
         })
     }
 
@@ -100,8 +103,10 @@ impl PagePosition {
 
     /// How many comments are on the pages that are counted before this one, if that is known.
     pub(super) fn before(self, address: &PageAddress) -> Option<u64> {
+        if self == Self::Unknown {
+            return None;
+        }
         let (number, _) = self.numbers();
-        let before = u64::from(address.query.page_size.get()) * (number.unwrap_or(1) - 1);
-        (self != Self::Unknown).then_some(before)
+        Some(u64::from(address.query.page_size.get()) * (number.unwrap_or(1) - 1))
     }
 }

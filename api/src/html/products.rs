@@ -34,12 +34,20 @@ struct Entry<'walk> {
     known: KnownRecord,
 }
 
-impl Entry<'_> {
+impl<'walk> Entry<'walk> {
+    async fn read(stores: &StoreClients, product: &'walk CommentedProduct) -> Self {
+        Self {
+            product,
+            known: stores.known_record(&product.id).await,
+        }
+    }
+
     /// What people call the product: the name in its record, or its id.
     fn name(&self) -> &str {
-        self.known
-            .record()
-            .map_or(self.product.id.as_str(), |record| &record.details.name)
+        match self.known.record() {
+            Some(record) => &record.details.name,
+            None => self.product.id.as_str(),
+        }
     }
 
     /// The picture in its record, if it is on the host of the site: the page loads no others.
@@ -54,11 +62,8 @@ async fn entries<'walk>(
     stores: &StoreClients,
     products: impl Iterator<Item = &'walk CommentedProduct>,
 ) -> (Vec<Entry<'walk>>, bool) {
-    let entry = async |product: &'walk CommentedProduct| Entry {
-        product,
-        known: stores.known_record(&product.id).await,
-    };
-    let entries = join_all(products.map(entry)).await;
+    let reads = products.map(|product| Entry::read(stores, product));
+    let entries = join_all(reads).await;
     let are_whole = entries
         .iter()
         .all(|entry| entry.known != KnownRecord::Unreadable);
@@ -78,7 +83,8 @@ fn read_address(request: &HttpRequest) -> Result<(PageNumber, bool), ApiError> {
         .transpose()?
         .unwrap_or(PageNumber::FIRST);
     let canonical = path(number);
-    let is_canonical = canonical.split_once('?').map_or("", |(_, query)| query) == spelling;
+    let (_, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
+    let is_canonical = canonical_query == spelling;
     Ok((number, is_canonical))
 }
 
@@ -122,10 +128,17 @@ impl<'page> ProductsPage<'page> {
         let total_pages = PageSize::default().total_pages(walk.total());
         let may_index = !entries.is_empty() && site.settings.indexable.admits(&Filter::ANY);
         let t = site.interface();
-        let of_page = || (number != PageNumber::FIRST).then(|| t.page("page-number", number.get()));
-        let title = t.joined([Some(t.text("title-most-commented").into_owned()), of_page()]);
+        let of_page = if number == PageNumber::FIRST {
+            None
+        } else {
+            Some(t.page("page-number", number.get()))
+        };
+        let title = t.joined([
+            Some(t.text("title-most-commented").into_owned()),
+            of_page.clone(),
+        ]);
         let mut head = Head::of_page(site, &path(number), title, may_index);
-        let list = t.joined([Some(t.text("words-most-commented").into_owned()), of_page()]);
+        let list = t.joined([Some(t.text("words-most-commented").into_owned()), of_page]);
         head.description = Some(t.with("description-products", [("list", list.into())]));
         let position = PagePosition::Counted {
             number: number.get(),
@@ -248,8 +261,11 @@ pub(super) async fn start(
 
 /// The addresses of the list's pages, at most `max`; `None` without products.
 pub(super) fn addresses(walk: &Walk, max: u64) -> Option<impl Iterator<Item = String> + use<>> {
+    if walk.total() == 0 {
+        return None;
+    }
     let total_pages = PageSize::default().total_pages(walk.total());
-    (walk.total() > 0).then(|| (1..=total_pages.min(max)).filter_map(numbered))
+    Some((1..=total_pages.min(max)).filter_map(numbered))
 }
 
 #[cfg(test)]

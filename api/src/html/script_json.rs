@@ -11,14 +11,14 @@ pub(super) struct ScriptJson(pub(super) String);
 impl ScriptJson {
     pub(super) fn new(value: &impl Serialize) -> Self {
         // This cannot fail: all keys are strings, and the text is written to memory.
-        let json = serde_json::to_string(value).unwrap_or_default();
+        let mut json = serde_json::to_string(value).unwrap_or_default();
         // JSON has these characters only inside strings.
-        let special = ['<', '>', '&', '\u{2028}', '\u{2029}'];
-        let escape = |text: String, c: char| match text.contains(c) {
-            true => text.replace(c, &format!("\\u{:04x}", u32::from(c))),
-            false => text,
-        };
-        Self(special.into_iter().fold(json, escape))
+        for special in ['<', '>', '&', '\u{2028}', '\u{2029}'] {
+            if json.contains(special) {
+                json = json.replace(special, &format!("\\u{:04x}", u32::from(special)));
+            }
+        }
+        Self(json)
     }
 }
 

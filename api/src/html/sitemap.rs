@@ -84,13 +84,11 @@ pub(super) async fn index(
             "the sitemap has as many parts as there may be; the pages of others are not in it"
         );
     }
-    let child = |path: String| {
-        format!(
-            "<sitemap><loc>{}</loc></sitemap>\n",
-            site.public_url.join(&path)
-        )
-    };
-    Ok(xml_answer("sitemapindex", children.into_iter().map(child)))
+    let entries = children.iter().map(|path| {
+        let url = site.public_url.join(path);
+        format!("<sitemap><loc>{url}</loc></sitemap>\n")
+    });
+    Ok(xml_answer("sitemapindex", entries))
 }
 
 pub(super) async fn lists(
@@ -123,7 +121,8 @@ pub(super) async fn part(
         .find(|(found, _)| *found == partition)
         .ok_or(ApiError::NoRoute)?;
     let pages = sitemap.pages(at).ok_or(ApiError::NoRoute)?;
-    let (dates, now) = (products.dates(&walk, sitemap, at).await, process::now());
+    let dates = products.dates(&walk, sitemap, at).await;
+    let now = process::now();
     let entries = pages.iter().enumerate().map(|(index, page)| {
         // None while the times cannot be read, for a page that has lost its comments, and for a
         // date that programs refuse.

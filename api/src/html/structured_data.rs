@@ -130,7 +130,10 @@ pub(super) fn of_page(
         name: &details.name,
         review: reviews,
         sku: details.sku.as_deref(),
-        url: details.url.as_ref().map_or(&url, |url| url.as_str()),
+        url: match &details.url {
+            Some(url) => url.as_str(),
+            None => &url,
+        },
     }))
 }
 

@@ -23,6 +23,7 @@ use crate::{
     http::entity_tag::WeakTagWriter,
     links,
     read::{
+        ListingQuery,
         contrast::{Contrast, Side},
         page::ListingPage,
         page_position::{Neighbours, PagePosition},
@@ -122,11 +123,26 @@ impl<'page> CommentsPage<'page> {
         if is_fragment {
             head.base = site.public_url.to_string();
         }
-        let reversed = || FilterLink {
-            href: address.reversed(),
-            nofollow: context.indexing(&query.filter, query.order.reversed()) != Indexing::Own,
+        let has_other_order = !is_empty && listing.total.is_none_or(|total| total > 1);
+        let reversed = if has_other_order {
+            Some(FilterLink {
+                href: address.reversed(),
+                nofollow: context.indexing(&query.filter, query.order.reversed()) != Indexing::Own,
+            })
+        } else {
+            None
         };
-        let contrast = contrast.filter(|_| listing.comments.len() >= contrast::COMMENTS_MIN);
+        let contrast = match contrast {
+            Some(contrast) if listing.comments.len() >= contrast::COMMENTS_MIN => {
+                Some(contrast::sides(contrast))
+            }
+            _ => None,
+        };
+        let cost = if site.shows_demo() {
+            Some(cost::so_far().line())
+        } else {
+            None
+        };
         Self {
             head,
             context,
@@ -134,22 +150,22 @@ impl<'page> CommentsPage<'page> {
             address,
             position,
             listing,
-            name: details.map_or(query.product.as_str(), |details| &details.name),
+            name: name_of(query, details),
             language_of_name: details.and_then(|details| details.language.as_ref()),
             shop: details.and_then(|details| details.url.as_ref()),
             which: t.joined([t.filter(&query.filter), position.number(t)]),
             chips: chips(context),
-            reversed: (!is_empty && listing.total.is_none_or(|total| total > 1)).then(reversed),
+            reversed,
             comments: listing
                 .comments
                 .iter()
                 .map(|comment| CommentView::new(t, comment))
                 .collect(),
             has_comments: !is_empty || context.count(&Filter::ANY) != Some(0),
-            contrast: contrast.map(contrast::sides),
+            contrast,
             is_fragment,
             is_whole: true,
-            cost: site.shows_demo().then(|| cost::so_far().line()),
+            cost,
         }
     }
 
@@ -187,6 +203,17 @@ impl<'page> CommentsPage<'page> {
     }
 }
 
+/// The name of a product; its id where no name is known.
+fn name_of<'page>(
+    query: &'page ListingQuery,
+    details: Option<&'page ProductDetails>,
+) -> &'page str {
+    match details {
+        Some(details) => &details.name,
+        None => query.product.as_str(),
+    }
+}
+
 fn head<'page>(
     context: Context<'page>,
     details: Option<&ProductDetails>,
@@ -197,7 +224,7 @@ fn head<'page>(
         site, t, address, ..
     } = context;
     let query = &address.query;
-    let name = details.map_or(query.product.as_str(), |details| &details.name);
+    let name = name_of(query, details);
     let is_empty = listing.comments.is_empty();
     let comments_on = if is_empty {
         "title-no-comments"
@@ -208,7 +235,11 @@ fn head<'page>(
         Some(t.with(comments_on, [("name", name.into())])),
         t.filter(&query.filter),
     ]);
-    let other_order = (query.order != Order::default()).then(|| t.order(query.order));
+    let other_order = if query.order == Order::default() {
+        None
+    } else {
+        Some(t.order(query.order))
+    };
     // Without the number of pages, which would change the titles of all pages at once.
     let title = t.joined([Some(subject.clone()), position.number(t), other_order]);
     if is_empty {
@@ -230,7 +261,11 @@ fn head<'page>(
     let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
     // Search engines keep an archive page as it is, so it repeats nothing that changes with later
     // comments.
-    let average = context.average().filter(|_| !is_archive(position));
+    let average = if is_archive(position) {
+        None
+    } else {
+        context.average()
+    };
     head.feed = Some((subject.clone(), address.feed()));
     head.description = Some(describe(
         t,
@@ -257,7 +292,6 @@ fn head<'page>(
 impl<'page> CommentView<'page> {
     fn new(t: &Interface, comment: &'page Comment) -> Self {
         let direction = direction(&comment.language);
-        let shown = |text: &str| Folded::new(direction, displayed(text));
         let documented = comment
             .site
             .attributes
@@ -269,10 +303,13 @@ impl<'page> CommentView<'page> {
             language_name: t.language_name(&comment.language),
             direction,
             out_of_5: t.out_of_5(comment.rating),
-            body: shown(&comment.text.body),
+            body: Folded::new(direction, displayed(&comment.text.body)),
             time: t.day(comment.created_at),
             is_verified: documented.is_verified,
-            reply: documented.reply.map(|reply| (shown(&reply.text), reply)),
+            reply: documented.reply.map(|reply| {
+                let text = Folded::new(direction, displayed(&reply.text));
+                (text, reply)
+            }),
         }
     }
 }
@@ -289,18 +326,21 @@ mod tests {
         texts::InterfaceLanguage,
     };
 
+    /// A page as it is rendered.
+    struct Rendered {
+        whole: String,
+        /// The text without what changes with comments on other pages.
+        stable: String,
+        tag: Option<String>,
+    }
+
     /// The page at an address of a site with this setting, of a listing with this many comments.
-    /// Gives its whole text, its text without the volatile part, and its entity tag.
-    fn rendered(path: &str, indexable: Indexable, total: u64) -> (String, String, Option<String>) {
-        rendered_as(
-            SiteSettings {
-                indexable,
-                ..process::defaults(&[])
-            },
-            None,
-            path,
-            total,
-        )
+    fn rendered(path: &str, indexable: Indexable, total: u64) -> Rendered {
+        let settings = SiteSettings {
+            indexable,
+            ..process::defaults(&[])
+        };
+        rendered_as(settings, None, path, total)
     }
 
     fn rendered_as(
@@ -308,7 +348,7 @@ mod tests {
         record: Option<&ProductRecord>,
         path: &str,
         total: u64,
-    ) -> (String, String, Option<String>) {
+    ) -> Rendered {
         let site = Site::new(settings, ([127, 0, 0, 1], 80).into()).unwrap();
         let request = TestRequest::with_uri(path).to_http_request();
         let (address, _) = address::read(&request).unwrap();
@@ -317,62 +357,55 @@ mod tests {
             settled: Some(total),
             ..ListingPage::default()
         };
-        let page = || {
-            CommentsPage::new(
-                Context::new(&site, &address, None),
-                record,
-                &listing,
-                None,
-                None,
-                false,
-            )
-        };
+        let context = Context::new(&site, &address, None);
+        let page = || CommentsPage::new(context, record, &listing, None, None, false);
         let stable = CommentsPage {
             is_whole: false,
             ..page()
         };
-        (
-            page().render().unwrap(),
-            stable.render().unwrap(),
-            page().validator().unwrap(),
-        )
+        Rendered {
+            whole: page().render().unwrap(),
+            stable: stable.render().unwrap(),
+            tag: page().validator().unwrap(),
+        }
     }
 
     #[test]
     fn an_archive_page_with_other_settings_has_another_tag() {
-        let of = |indexable| rendered("/product/p/comments/en?page=1", indexable, 60);
-        let (single, all) = (of(Indexable::Single), of(Indexable::All));
-        assert_ne!(single.0, all.0, "the links to ratings differ");
-        assert_eq!(single.1, all.1, "nothing else differs");
-        assert!(single.2.is_some() && all.2.is_some());
-        assert_ne!(single.2, all.2);
-        assert_eq!(single.2, of(Indexable::Single).2);
+        let path = "/product/p/comments/en?page=1";
+        let single = rendered(path, Indexable::Single, 60);
+        let all = rendered(path, Indexable::All, 60);
+        assert_ne!(single.whole, all.whole, "the links to ratings differ");
+        assert_eq!(single.stable, all.stable, "nothing else differs");
+        assert!(single.tag.is_some() && all.tag.is_some());
+        assert_ne!(single.tag, all.tag);
+        assert_eq!(single.tag, rendered(path, Indexable::Single, 60).tag);
+    }
+
+    /// The entity tag of an archive page in an interface of this language.
+    fn tag_in(interface_language: InterfaceLanguage, interface_by_filter: bool) -> String {
+        let settings = SiteSettings {
+            interface_language,
+            interface_by_filter,
+            ..process::defaults(&[])
+        };
+        let page = rendered_as(settings, None, "/product/p/comments/de?page=1", 60);
+        page.tag.unwrap()
     }
 
     #[test]
     fn an_archive_page_in_another_language_has_another_tag() {
-        let tag = |interface_language, interface_by_filter| {
-            let settings = SiteSettings {
-                interface_language,
-                interface_by_filter,
-                ..process::defaults(&[])
-            };
-            rendered_as(settings, None, "/product/p/comments/de?page=1", 60)
-                .2
-                .unwrap()
-        };
-        let english = tag(InterfaceLanguage::En, false);
-        assert_eq!(english, tag(InterfaceLanguage::En, false));
-        assert_ne!(english, tag(InterfaceLanguage::De, false));
+        let english = tag_in(InterfaceLanguage::En, false);
+        assert_eq!(english, tag_in(InterfaceLanguage::En, false));
+        assert_ne!(english, tag_in(InterfaceLanguage::De, false));
         assert_eq!(
-            tag(InterfaceLanguage::En, true),
-            tag(InterfaceLanguage::De, false)
+            tag_in(InterfaceLanguage::En, true),
+            tag_in(InterfaceLanguage::De, false)
         );
     }
 
-    #[test]
-    fn an_archive_page_has_another_tag_with_another_name_or_link_of_its_product() {
-        let details = |name: &str, url: &str| ProductDetails {
+    fn details(name: &str, url: &str) -> ProductDetails {
+        ProductDetails {
             name: name.to_owned(),
             url: Some(WebUrl::parse("url", url).unwrap()),
             image: None,
@@ -380,26 +413,23 @@ mod tests {
             gtin: None,
             sku: None,
             language: None,
-        };
-        let tag = |details: Option<ProductDetails>| {
-            let (product, revision) = (
-                ProductId::parse("p").unwrap(),
-                Revision::after(None, Timestamp::MIN, 7),
-            );
-            let record = details.map(|details| ProductRecord {
-                product,
-                revision,
-                details,
-            });
-            rendered_as(
-                process::defaults(&[]),
-                record.as_ref(),
-                "/product/p/comments?page=1",
-                60,
-            )
-            .2
-            .unwrap()
-        };
+        }
+    }
+
+    /// The entity tag of an archive page of a product whose record says this.
+    fn tag_with(details: Option<ProductDetails>) -> String {
+        let record = details.map(|details| ProductRecord {
+            product: ProductId::parse("p").unwrap(),
+            revision: Revision::after(None, Timestamp::MIN, 7),
+            details,
+        });
+        let path = "/product/p/comments?page=1";
+        let page = rendered_as(process::defaults(&[]), record.as_ref(), path, 60);
+        page.tag.unwrap()
+    }
+
+    #[test]
+    fn an_archive_page_has_another_tag_with_another_name_or_link_of_its_product() {
         let french = ProductDetails {
             language: Language::parse("fr").ok(),
             ..details("A", "https://a")
@@ -412,25 +442,26 @@ mod tests {
             Some(french),
         ];
         let tags = all.map(|details| {
-            assert_eq!(tag(details.clone()), tag(details.clone()));
-            tag(details)
+            assert_eq!(tag_with(details.clone()), tag_with(details.clone()));
+            tag_with(details)
         });
         assert_eq!(std::collections::BTreeSet::from(tags).len(), 5);
     }
 
     #[test]
     fn only_an_archive_page_keeps_its_tag_when_the_total_grows() {
-        let of = |total| rendered("/product/p/comments?page=1", Indexable::Single, total);
-        let (before, after) = (of(60), of(61));
-        assert_ne!(before.0, after.0);
-        assert!(before.2.is_some());
-        assert_eq!(before.2, after.2);
+        let path = "/product/p/comments?page=1";
+        let before = rendered(path, Indexable::Single, 60);
+        let after = rendered(path, Indexable::Single, 61);
+        assert_ne!(before.whole, after.whole);
+        assert!(before.tag.is_some());
+        assert_eq!(before.tag, after.tag);
         for other in [
             "/product/p/comments",
             "/product/p/comments?order=oldest&page=2",
         ] {
             assert_eq!(
-                rendered(other, Indexable::Single, 60).2,
+                rendered(other, Indexable::Single, 60).tag,
                 None,
                 "its tag covers the whole answer"
             );

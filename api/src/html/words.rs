@@ -149,8 +149,10 @@ impl Interface {
     /// its English one, or its tag.
     pub(super) fn language_name(&self, language: &Language) -> String {
         let primary = language.as_str().split('-').next().unwrap_or_default();
-        let name = self.find(&format!("language-{primary}"));
-        name.map_or_else(|| english_name(language), |name| named(language, &name))
+        match self.find(&format!("language-{primary}")) {
+            Some(name) => named(language, &name),
+            None => english_name(language),
+        }
     }
 }
 
@@ -182,9 +184,10 @@ mod tests {
                 Language::parse(language).ok(),
                 RatingSet::parse(ratings).ok(),
             );
-            let words = |language| texts.in_language(language).filter(&filter);
-            assert_eq!(words(InterfaceLanguage::En).as_deref(), english);
-            assert_eq!(words(InterfaceLanguage::Ja).as_deref(), japanese);
+            let in_english = texts.in_language(InterfaceLanguage::En).filter(&filter);
+            let in_japanese = texts.in_language(InterfaceLanguage::Ja).filter(&filter);
+            assert_eq!(in_english.as_deref(), english);
+            assert_eq!(in_japanese.as_deref(), japanese);
         }
     }
 
@@ -199,37 +202,40 @@ mod tests {
             ("x-pig", "x-pig", "x-pig"),
         ] {
             let language = Language::parse(tag).unwrap();
-            let name = |interface| texts.in_language(interface).language_name(&language);
-            assert_eq!(
-                (
-                    name(InterfaceLanguage::En).as_str(),
-                    name(InterfaceLanguage::De).as_str()
-                ),
-                (english, german)
-            );
+            for (interface, name) in [
+                (InterfaceLanguage::En, english),
+                (InterfaceLanguage::De, german),
+            ] {
+                let t = texts.in_language(interface);
+                assert_eq!(t.language_name(&language), name);
+            }
         }
+    }
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
     }
 
     #[test]
     fn numbers_and_times_are_written_for_people() {
         let texts = InterfaceTexts::built_in();
         let t = texts.in_language(InterfaceLanguage::En);
-        let at = |text: &str| Timestamp::parse(text).unwrap();
         assert_eq!(
             [0, 999, 1_000, 392_716].map(|number| t.number(number)),
             ["0", "999", "1,000", "392,716"]
         );
         assert_eq!(t.number(1_000_000_000_000), "1,000,000,000,000");
         assert_eq!(t.day(at("2024-02-29T23:59:59Z")), "29 Feb 2024");
-        let days = |from: &str, to: &str| t.days(at(from), at(to));
-        assert_eq!(
-            days("2016-12-05T00:07:59Z", "2016-12-06T00:00:00Z"),
-            "5 Dec 2016 to 6 Dec 2016"
-        );
-        assert_eq!(
-            days("2016-12-05T00:00:00Z", "2016-12-05T23:59:59Z"),
-            "5 Dec 2016"
-        );
+        for (from, to, days) in [
+            (
+                "2016-12-05T00:07:59Z",
+                "2016-12-06T00:00:00Z",
+                "5 Dec 2016 to 6 Dec 2016",
+            ),
+            ("2016-12-05T00:00:00Z", "2016-12-05T23:59:59Z", "5 Dec 2016"),
+        ] {
+            assert_eq!(t.days(at(from), at(to)), days);
+        }
         assert_eq!(
             [1, 12_275].map(|total| t.counted("comments", total)),
             ["1 comment", "12,275 comments"]
