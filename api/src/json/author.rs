@@ -22,10 +22,9 @@ pub(crate) struct AuthorRequest {
 
 impl FromParameters for AuthorRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let (author, page_size) = (given.in_path(&AUTHOR_ID)?, FromParameters::read(given)?);
         Ok(Self {
-            author,
-            page_size,
+            author: given.in_path(&AUTHOR_ID)?,
+            page_size: FromParameters::read(given)?,
             after: given.get(&AUTHORS_CURSOR)?,
         })
     }
@@ -90,13 +89,9 @@ pub(crate) async fn list_comments_of_author(
         site.public_url.base_path,
         links::api_author(&author)
     );
+    let comments = part.rows.iter().filter_map(|row| row.as_ref().ok());
     let body = CommentsOfAuthorBody {
-        comments: part
-            .rows
-            .iter()
-            .filter_map(|comment| comment.as_ref().ok())
-            .map(CommentBody::for_writer)
-            .collect(),
+        comments: comments.map(CommentBody::for_writer).collect(),
         cursor: NextBody {
             next: next.map(ToString::to_string),
         },

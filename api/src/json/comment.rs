@@ -1,7 +1,7 @@
 //! One comment: `/api/v1/comments/{id}` and its position.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Comment, CommentId, Filter, Order, PageNumber, PageSize};
+use model::{CommentId, Filter, Order, PageNumber, PageSize};
 use page_index::CommentPosition;
 use serde::Serialize;
 use table::CommentPatch;
@@ -46,13 +46,14 @@ pub(crate) async fn get_comment(
     Parsed(id): Parsed<CommentId>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
-    let (is_writer, is_moderator) = (
-        caller.may(TokenScope::WriteComments),
-        caller.may(TokenScope::ModerateComments),
-    );
+    let is_writer = caller.may(TokenScope::WriteComments);
+    let is_moderator = caller.may(TokenScope::ModerateComments);
     let comment = stores.comment_of_any_status(&id).await?;
-    let is_shown = |comment: &Comment| is_moderator || comment.status.is_published();
-    let comment = comment.filter(is_shown).ok_or(ApiError::NoSuchComment)?;
+    let comment = comment.ok_or(ApiError::NoSuchComment)?;
+    let is_published = comment.status.is_published();
+    if !is_published && !is_moderator {
+        return Err(ApiError::NoSuchComment);
+    }
     let is_known = is_writer || is_moderator;
     let body = if is_known {
         CommentBody::for_writer(&comment)
@@ -61,10 +62,12 @@ pub(crate) async fn get_comment(
     };
     // The client may change next what it reads here, so no cache may answer. No shared cache may
     // keep the author's id, and none at all what readers do not see.
-    let caching = match comment.status.is_published() {
-        true if is_known => "private, no-cache",
-        true => "no-cache",
-        false => "no-store",
+    let caching = if !is_published {
+        "no-store"
+    } else if is_known {
+        "private, no-cache"
+    } else {
+        "no-cache"
     };
     let mut answer = HttpResponse::Ok();
     answer
@@ -113,11 +116,11 @@ pub(crate) async fn change_comment(
     if patch.status.is_some() {
         caller.check(TokenScope::ModerateComments)?;
     }
-    if (CommentPatch {
+    let without_status = CommentPatch {
         status: None,
         ..patch.clone()
-    }) != CommentPatch::default()
-    {
+    };
+    if without_status != CommentPatch::default() {
         caller.check(TokenScope::WriteComments)?;
     }
     let patched = stores
@@ -166,7 +169,8 @@ pub(crate) struct PositionRequest {
 impl FromParameters for PositionRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let ((id, filter), page_size) = FromParameters::read(given)?;
-        let (order, stable) = (given.get(&ORDER)?, given.get(&NUMBERING)?);
+        let order = given.get(&ORDER)?;
+        let stable = given.get(&NUMBERING)?;
         if stable.is_some() {
             given.check_absent([ORDER.name], NUMBERING.name)?;
         }
@@ -215,8 +219,10 @@ pub(crate) async fn comment_position(
     } = request;
     let comment = stores.comment(&id).await?.ok_or(ApiError::NoSuchComment)?;
     if !filter.matches(&comment.placement()) {
-        let (language, rating) = (comment.language.to_string(), comment.rating.get());
-        return Err(ApiError::FilterDoesNotMatch { language, rating });
+        return Err(ApiError::FilterDoesNotMatch {
+            language: comment.language.to_string(),
+            rating: comment.rating.get(),
+        });
     }
     let position = stores
         .position(&comment, &filter)

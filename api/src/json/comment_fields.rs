@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use model::{
-    AuthorId, CommentAttributes, CommentId, CommentText, Language, ProductId, Rating, SiteData,
-    Status, Timestamp,
+    AuthorId, CommentAttributes, CommentId, CommentText, InvalidInput, Language, ProductId, Rating,
+    SiteData, Status, Timestamp,
 };
 use serde_json::{Value, json};
 use table::CommentPatch;
@@ -110,18 +110,17 @@ pub(super) fn new_comment(
         author_id,
         status: _,
     } = change(fields)?;
-    let missing = |field: &'static str| move || ApiError::invalid(field, "is missing");
     Ok(table::NewComment {
         // One instant for both makes cursors at the comment shorter.
         id: CommentId::parse(&process::new_ulid_at(created_at)).map_err(ApiError::internal)?,
         product,
-        language: language.ok_or_else(missing("language"))?,
-        rating: rating.ok_or_else(missing("rating"))?,
+        language: language.ok_or_else(|| missing("language"))?,
+        rating: rating.ok_or_else(|| missing("rating"))?,
         created_at,
         status: None,
         text: CommentText {
             title: title.flatten(),
-            body: body.ok_or_else(missing("body"))?,
+            body: body.ok_or_else(|| missing("body"))?,
             author: author.flatten(),
         },
         site: SiteData {
@@ -129,6 +128,10 @@ pub(super) fn new_comment(
             author_id: author_id.flatten(),
         },
     })
+}
+
+fn missing(field: &'static str) -> ApiError {
+    ApiError::invalid(field, "is missing")
 }
 
 /// Describes the body of a change.
@@ -162,7 +165,6 @@ impl ToSchema for CommentChangeBody {
 /// # Errors
 /// Names the field that is wrong.
 pub(super) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
-    let parse_author_id = |id: Option<String>| id.map(|id| AuthorId::parse(&id)).transpose();
     Ok(CommentPatch {
         language: fields
             .text("language")?
@@ -196,6 +198,10 @@ pub(super) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
     })
 }
 
+fn parse_author_id(id: Option<String>) -> Result<Option<AuthorId>, InvalidInput> {
+    id.map(|id| AuthorId::parse(&id)).transpose()
+}
+
 fn parse_attributes(json: &Value) -> Result<Option<CommentAttributes>, ApiError> {
     match json.as_str().unwrap_or_default() {
         "null" => Ok(None),
@@ -205,18 +211,14 @@ fn parse_attributes(json: &Value) -> Result<Option<CommentAttributes>, ApiError>
 
 fn parse_rating(value: &Value) -> Result<Rating, ApiError> {
     // To JSON, 4 and 4.0 are the same number.
-    value
+    let rating = value
         .as_f64()
-        .and_then(|number| Rating::of_number(number).ok())
-        .ok_or_else(|| {
-            ApiError::invalid(
-                "rating",
-                format!(
-                    "{} is not a rating: the number 1, 2, 3, 4 or 5",
-                    shown(value)
-                ),
-            )
-        })
+        .and_then(|number| Rating::of_number(number).ok());
+    rating.ok_or_else(|| {
+        let given = shown(value);
+        let problem = format!("{given} is not a rating: the number 1, 2, 3, 4 or 5");
+        ApiError::invalid("rating", problem)
+    })
 }
 
 #[cfg(test)]
@@ -236,9 +238,12 @@ mod tests {
         change(&Fields::parse::<CommentChangeBody>(json.as_bytes())?)
     }
 
+    fn long(chars: usize) -> String {
+        "x".repeat(chars)
+    }
+
     #[test]
     fn every_wrong_field_is_named() {
-        let long = |chars: usize| "x".repeat(chars);
         let blank = "\u{200b}\u{3164}\u{2800}\u{feff}";
         for (field, values) in [
             (
@@ -331,12 +336,16 @@ mod tests {
         }
     }
 
-    #[test]
-    fn broken_json_is_refused_with_its_position() {
-        let problem = |json: &str| match content(json) {
+    /// Why a text is no JSON object.
+    fn problem(json: &str) -> String {
+        match content(json) {
             Err(ApiError::BrokenBody(problem)) => problem,
             other => panic!("{other:?}"),
-        };
+        }
+    }
+
+    #[test]
+    fn broken_json_is_refused_with_its_position() {
         assert_eq!(
             problem("{\n\"rating\": }"),
             "expected value at line 2 column 11"
@@ -352,33 +361,39 @@ mod tests {
         );
     }
 
+    /// A text of so many characters, each two escapes.
+    fn emoji(chars: usize) -> String {
+        "\\ud83d\\ude00".repeat(chars)
+    }
+
+    /// A text with every character as an escape.
+    fn escaped(text: &str) -> String {
+        text.chars()
+            .map(|c| format!("\\u{:04x}", u32::from(c)))
+            .collect()
+    }
+
     /// All texts at their limits, each character in its longest encoding.
     #[test]
     fn the_longest_texts_in_the_longest_encodings_are_no_larger_than_a_body() {
-        let escaped = |chars: usize| "\\ud83d\\ude00".repeat(chars);
-        let name = |name: &str| {
-            name.chars()
-                .map(|c| format!("\\u{:04x}", u32::from(c)))
-                .collect::<String>()
-        };
         let language = format!("x{}", "-abcdefgh".repeat(Language::MAX_LEN / 9));
         let json = format!(
             r#"{{ "{}": "{}", "{}": 5.0e0, "{}": "{}", "{}": "{}", "{}": "{}", "{}": {}, "{}": "{}" }}"#,
-            name("language"),
-            name(&language),
-            name("rating"),
-            name("title"),
-            escaped(CommentText::TITLE_MAX_CHARS),
-            name("body"),
-            escaped(CommentText::BODY_MAX_CHARS),
-            name("author"),
-            escaped(CommentText::AUTHOR_MAX_CHARS),
-            name("attributes"),
+            escaped("language"),
+            escaped(&language),
+            escaped("rating"),
+            escaped("title"),
+            emoji(CommentText::TITLE_MAX_CHARS),
+            escaped("body"),
+            emoji(CommentText::BODY_MAX_CHARS),
+            escaped("author"),
+            emoji(CommentText::AUTHOR_MAX_CHARS),
+            escaped("attributes"),
             format_args!(
                 "{{\"a\":\"{}\"}}",
                 "x".repeat(CommentAttributes::MAX_BYTES - 8)
             ),
-            name("author_id"),
+            escaped("author_id"),
             "\\u0061".repeat(AuthorId::MAX_BYTES),
         );
         assert!(json.len() <= BODY_MAX_BYTES, "{} bytes", json.len());

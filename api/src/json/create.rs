@@ -58,14 +58,14 @@ pub(crate) async fn create_comment(
     ProductId::parse(product.as_str())?;
     let fields = Fields::read::<NewCommentBody>(&request, payload, &["application/json"]).await?;
     let new = new_comment(product, process::now(), &fields)?;
-    let promise = |IdempotencyKey(key)| {
-        Ok::<_, ApiError>(Idempotency {
+    let idempotency = match key {
+        Some(IdempotencyKey(key)) => Some(Idempotency {
             client: writer.name.as_str().to_owned(),
             key,
             body_hash: body_hash(&new)?,
-        })
+        }),
+        None => None,
     };
-    let idempotency = key.map(promise).transpose()?;
     let (Created::New(comment) | Created::Before(comment)) =
         stores.create(new, idempotency).await?;
     Ok(HttpResponse::Created()
@@ -102,16 +102,19 @@ fn body_hash(new: &table::NewComment) -> Result<String, ApiError> {
 mod tests {
     use super::*;
 
+    fn hash_for(product: &str, json: &str) -> String {
+        let product = ProductId::parse(product).unwrap();
+        let fields = Fields::parse::<NewCommentBody>(json.as_bytes()).unwrap();
+        let new = new_comment(product, process::now(), &fields).unwrap();
+        body_hash(&new).unwrap()
+    }
+
+    fn hash(json: &str) -> String {
+        hash_for("p", json)
+    }
+
     #[test]
     fn the_hash_of_a_request_does_not_depend_on_its_spelling() {
-        let hash_for = |product: &str, json: &str| {
-            let fields = Fields::parse::<NewCommentBody>(json.as_bytes()).unwrap();
-            body_hash(
-                &new_comment(ProductId::parse(product).unwrap(), process::now(), &fields).unwrap(),
-            )
-            .unwrap()
-        };
-        let hash = |json| hash_for("p", json);
         let one =
             hash(r#"{"language": "PT-br", "rating": 5, "body": "b", "title": null, "author": ""}"#);
         assert_eq!(

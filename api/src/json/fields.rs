@@ -21,14 +21,13 @@ use crate::{error::ApiError, http::body};
 
 /// An object with these fields, each with its description, and no others.
 pub(super) fn object<const N: usize>(fields: [(&str, ObjectBuilder, &str); N]) -> ObjectBuilder {
-    let empty =
+    let mut object =
         ObjectBuilder::new().additional_properties(Some(AdditionalProperties::FreeForm(false)));
-    fields
-        .into_iter()
-        .fold(empty, |object, (name, field, description)| {
-            let description = Some(description).filter(|description| !description.is_empty());
-            object.property(name, field.description(description))
-        })
+    for (name, field, description) in fields {
+        let description = Some(description).filter(|description| !description.is_empty());
+        object = object.property(name, field.description(description));
+    }
+    object
 }
 
 /// The fields of a body, with their values. The value of `attributes` is a text: its JSON as it was

@@ -81,9 +81,10 @@ impl Revisions {
     /// section 5.3).
     fn read(given: &Given<'_>, header: &'static Parameter<Self>) -> Result<Option<Self>, ApiError> {
         let values = given.in_headers(header)?;
-        (!values.is_empty())
-            .then(|| header.read(&values.join(",")))
-            .transpose()
+        if values.is_empty() {
+            return Ok(None);
+        }
+        header.read(&values.join(",")).map(Some)
     }
 }
 
@@ -190,19 +191,26 @@ mod tests {
 
     const REVISION: &str = "01HF7YAT00000000000000000A";
 
+    fn conditions(request: TestRequest) -> Result<Conditions, ApiError> {
+        Conditions::read(&Given::of(&request.to_http_request()))
+    }
+
+    fn if_match(list: &str) -> Result<Option<Revisions>, ApiError> {
+        let request = TestRequest::patch().insert_header((header::IF_MATCH, list));
+        Ok(conditions(request)?.if_match)
+    }
+
+    fn if_none_match(list: &str) -> Result<Option<Revisions>, ApiError> {
+        let request = TestRequest::patch().insert_header((header::IF_NONE_MATCH, list));
+        Ok(conditions(request)?.if_none_match)
+    }
+
     #[test]
     fn if_match_is_entity_tags_or_a_star() {
-        let read_all = |request: TestRequest| {
-            Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_match)
-        };
-        let read =
-            |list: &str| read_all(TestRequest::patch().insert_header((header::IF_MATCH, list)));
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
-        let (one, none) = (
-            Revisions::These(vec![revision]),
-            Revisions::These(Vec::new()),
-        );
+        let one = Revisions::These(vec![revision]);
+        let none = Revisions::These(Vec::new());
         for (list, revisions) in [
             ("*", &Revisions::All),
             ("{}", &one),
@@ -213,16 +221,13 @@ mod tests {
             (", {},", &one),
             ("\"other\", W/{}", &one),
         ] {
-            assert_eq!(
-                read(&list.replace("{}", &strong)).unwrap().as_ref(),
-                Some(revisions),
-                "{list}"
-            );
+            let read = if_match(&list.replace("{}", &strong)).unwrap();
+            assert_eq!(read.as_ref(), Some(revisions), "{list}");
         }
-        assert_eq!(read_all(TestRequest::patch()).unwrap(), None);
+        assert_eq!(conditions(TestRequest::patch()).unwrap().if_match, None);
         let twice = TestRequest::patch().append_header((header::IF_MATCH, "\"a\""));
         let twice = twice.append_header((header::IF_MATCH, strong));
-        assert_eq!(read_all(twice).unwrap(), Some(one));
+        assert_eq!(conditions(twice).unwrap().if_match, Some(one));
         for wrong in [
             "",
             ",",
@@ -235,55 +240,51 @@ mod tests {
             "\"a",
             "\"a b\"",
         ] {
-            assert_eq!(refused_field(read(wrong)), "If-Match", "{wrong}");
+            assert_eq!(refused_field(if_match(wrong)), "If-Match", "{wrong}");
         }
     }
 
     #[test]
     fn if_none_match_excludes_revisions_by_weak_tags_too() {
-        let read_all = |request: TestRequest| {
-            Ok(Conditions::read(&Given::of(&request.to_http_request()))?.if_none_match)
-        };
-        let read = |value: &str| {
-            read_all(TestRequest::patch().insert_header((header::IF_NONE_MATCH, value)))
-        };
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
-        assert_eq!(read_all(TestRequest::patch()).unwrap(), None);
+        let without = conditions(TestRequest::patch()).unwrap();
+        assert_eq!(without.if_none_match, None);
         for excluding in [
             "*",
             &strong,
             &format!("W/{strong}"),
             &format!("\"a\", {strong}"),
         ] {
-            assert!(
-                read(excluding).unwrap().unwrap().contains(revision),
-                "{excluding}"
-            );
+            let excluded = if_none_match(excluding).unwrap().unwrap();
+            assert!(excluded.contains(revision), "{excluding}");
         }
-        assert!(!read("\"other\"").unwrap().unwrap().contains(revision));
-        assert_eq!(refused_field(read("a")), "If-None-Match");
+        let excluded = if_none_match("\"other\"").unwrap().unwrap();
+        assert!(!excluded.contains(revision));
+        assert_eq!(refused_field(if_none_match("a")), "If-None-Match");
     }
 
     #[test]
     fn conditions_tell_what_is_not_there_from_what_has_changed() {
         let revision = Revision::parse(REVISION).unwrap();
         let strong = strong_tag(revision);
-        let hold = |name: &'static str, value: &str| {
-            let request = TestRequest::put()
-                .insert_header((name, value))
-                .to_http_request();
-            let conditions = Conditions::read(&Given::of(&request)).unwrap();
-            (conditions.hold(None), conditions.hold(Some(revision)))
-        };
-        let none = Conditions::read(&Given::of(&TestRequest::put().to_http_request())).unwrap();
+        let none = conditions(TestRequest::put()).unwrap();
         assert!(none.hold(None) && none.hold(Some(revision)));
-        assert_eq!(hold("if-match", "*"), (false, true));
-        assert_eq!(hold("if-match", &strong), (false, true));
-        assert_eq!(hold("if-match", "\"other\""), (false, false));
-        assert_eq!(hold("if-none-match", "*"), (true, false));
-        assert_eq!(hold("if-none-match", &strong), (true, false));
-        assert_eq!(hold("if-none-match", "\"other\""), (true, true));
+        for (name, value, hold_for_nothing, hold_for_revision) in [
+            ("if-match", "*", false, true),
+            ("if-match", &strong, false, true),
+            ("if-match", "\"other\"", false, false),
+            ("if-none-match", "*", true, false),
+            ("if-none-match", &strong, true, false),
+            ("if-none-match", "\"other\"", true, true),
+        ] {
+            let given = conditions(TestRequest::put().insert_header((name, value))).unwrap();
+            assert_eq!(
+                (given.hold(None), given.hold(Some(revision))),
+                (hold_for_nothing, hold_for_revision),
+                "{name}: {value}"
+            );
+        }
     }
 
     #[test]

@@ -79,25 +79,18 @@ pub(crate) async fn list_unpublished(
         status.as_str().as_bytes().to_vec(),
         vec![page_size.get()],
     ];
-    let after = cursor
-        .map(|cursor| cursors.open(&list, &cursor))
-        .transpose()?
-        .map(|cursor| cursor.at);
-    let (comments, next) = page(&stores, status, page_size, after).await?;
-    let seal = |at| {
-        cursors.seal(
-            &list,
-            &Cursor {
-                direction: Direction::Forward,
-                at,
-            },
-        )
+    let after = match cursor {
+        Some(cursor) => Some(cursors.open(&list, &cursor)?.at),
+        None => None,
     };
+    let (comments, next) = page(&stores, status, page_size, after).await?;
+    let next = next.map(|at| {
+        let direction = Direction::Forward;
+        cursors.seal(&list, &Cursor { direction, at })
+    });
     let body = ModerationBody {
         comments: comments.iter().map(CommentBody::from).collect(),
-        cursor: NextBody {
-            next: next.map(seal),
-        },
+        cursor: NextBody { next },
     };
     Ok(HttpResponse::Ok().insert_header(NO_STORE).json(body))
 }
@@ -126,6 +119,10 @@ async fn page(
     }
     let has_more = from.is_some() || comments.len() > size;
     comments.truncate(size);
-    let next = comments.last().filter(|_| has_more).map(Comment::cd);
+    let next = if has_more {
+        comments.last().map(Comment::cd)
+    } else {
+        None
+    };
     Ok((comments, next))
 }

@@ -240,10 +240,12 @@ fn unpublished(text: &str) -> Result<Status, InvalidInput> {
 }
 
 fn stable(text: &str) -> Result<(), InvalidInput> {
-    let is_stable = text == links::STABLE;
-    is_stable
-        .then_some(())
-        .ok_or_else(|| InvalidInput::new(NUMBERING.name, "is not stable, its only value"))
+    if text == links::STABLE {
+        Ok(())
+    } else {
+        let problem = "is not stable, its only value";
+        Err(InvalidInput::new(NUMBERING.name, problem))
+    }
 }
 
 fn true_or_false(text: &str) -> Result<bool, InvalidInput> {
@@ -325,7 +327,8 @@ impl FromParameters for PageSize {
 
 impl FromParameters for Filter {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let (language, ratings) = (given.get(&LANGUAGE)?, given.all(&RATING)?);
+        let language = given.get(&LANGUAGE)?;
+        let ratings = given.all(&RATING)?;
         Ok(Self::new(language, RatingSet::of(ratings)))
     }
 }
@@ -409,17 +412,18 @@ impl<'request> Given<'request> {
     /// The values of a header, which may occur several times.
     pub(crate) fn in_headers<T>(&self, parameter: &Parameter<T>) -> Result<Vec<&str>, ApiError> {
         self.note(parameter, ParameterIn::Header);
-        let values = self
-            .request
-            .into_iter()
-            .flat_map(|request| request.headers().get_all(parameter.name));
-        let values = values.map(|value| value.to_str()).collect::<Result<_, _>>();
-        values.map_err(|_| {
-            ApiError::invalid(
-                parameter.name,
-                "holds characters that are not visible ASCII",
-            )
-        })
+        let Some(request) = self.request else {
+            return Ok(Vec::new());
+        };
+        let mut texts = Vec::new();
+        for value in request.headers().get_all(parameter.name) {
+            let Ok(text) = value.to_str() else {
+                let problem = "holds characters that are not visible ASCII";
+                return Err(ApiError::invalid(parameter.name, problem));
+            };
+            texts.push(text);
+        }
+        Ok(texts)
     }
 
     fn values(&self, name: &str) -> impl Iterator<Item = &Pair<'request>> {
@@ -431,14 +435,14 @@ impl<'request> Given<'request> {
     /// The values of a parameter that may be repeated.
     pub(crate) fn all<T>(&self, parameter: &Parameter<T>) -> Result<Vec<T>, ApiError> {
         self.note(parameter, ParameterIn::Query);
-        let text = |pair: &Pair<'_>| {
-            pair.value
-                .clone()
-                .ok_or_else(|| not_encoded(parameter.name))
-        };
-        self.values(parameter.name)
-            .map(|pair| parameter.read(&text(pair)?))
-            .collect()
+        let mut values = Vec::new();
+        for Pair { value, .. } in self.values(parameter.name) {
+            let text = value
+                .as_deref()
+                .ok_or_else(|| not_encoded(parameter.name))?;
+            values.push(parameter.read(text)?);
+        }
+        Ok(values)
     }
 
     pub(crate) fn get<T>(&self, parameter: &Parameter<T>) -> Result<Option<T>, ApiError> {
@@ -456,16 +460,13 @@ impl<'request> Given<'request> {
         names: [&'static str; N],
         beside: &'static str,
     ) -> Result<(), ApiError> {
-        match names
-            .into_iter()
-            .find(|name| self.values(name).next().is_some())
-        {
-            Some(given) => Err(ApiError::invalid(
-                given,
-                format!("cannot be combined with {beside}"),
-            )),
-            None => Ok(()),
+        for name in names {
+            if self.values(name).next().is_some() {
+                let problem = format!("cannot be combined with {beside}");
+                return Err(ApiError::invalid(name, problem));
+            }
         }
+        Ok(())
     }
 
     /// # Errors

@@ -108,18 +108,26 @@ impl ToSchema for NewProductBody {
 /// # Errors
 /// Names the field that is missing or wrong.
 fn details(fields: &Fields) -> Result<ProductDetails, ApiError> {
-    let text = |field| Ok::<_, ApiError>(fields.text_or_null(field)?.flatten());
-    let url =
-        |field| -> Result<_, ApiError> { parsed(text(field)?, |url| WebUrl::parse(field, url)) };
-    let name = text("name")?.ok_or_else(|| ApiError::invalid("name", "is missing"))?;
+    let name = optional_text(fields, "name")?;
+    let name = name.ok_or_else(|| ApiError::invalid("name", "is missing"))?;
     Ok(ProductDetails {
         name: ProductDetails::new_name(name)?,
-        url: url("url")?,
-        image: url("image")?,
-        brand: ProductDetails::new_brand(text("brand")?)?,
-        gtin: parsed(text("gtin")?, Gtin::parse)?,
-        sku: ProductDetails::new_sku(text("sku")?)?,
-        language: parsed(text("language")?, Language::parse)?,
+        url: optional_url(fields, "url")?,
+        image: optional_url(fields, "image")?,
+        brand: ProductDetails::new_brand(optional_text(fields, "brand")?)?,
+        gtin: parsed(optional_text(fields, "gtin")?, Gtin::parse)?,
+        sku: ProductDetails::new_sku(optional_text(fields, "sku")?)?,
+        language: parsed(optional_text(fields, "language")?, Language::parse)?,
+    })
+}
+
+fn optional_text(fields: &Fields, field: &'static str) -> Result<Option<String>, ApiError> {
+    Ok(fields.text_or_null(field)?.flatten())
+}
+
+fn optional_url(fields: &Fields, field: &'static str) -> Result<Option<WebUrl>, ApiError> {
+    parsed(optional_text(fields, field)?, |url| {
+        WebUrl::parse(field, url)
     })
 }
 

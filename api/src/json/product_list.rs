@@ -81,13 +81,16 @@ pub(crate) async fn list_products(
 ) -> Result<HttpResponse, ApiError> {
     let base_path = &site.public_url.base_path;
     let walk = products.into_inner().walk_with(number, page_size).await?;
-    let products = walk.page(number, page_size).map(|product| ListedProduct {
-        product: product.id.as_str(),
-        totals: TotalsBody::new(product.by_rating, Some(product.last_commented_at)),
-        comments: format!("{base_path}{}", links::api_comments(&product.id)),
-    });
-    let products = products.collect();
-    let (total, total_pages) = (walk.total(), page_size.total_pages(walk.total()));
+    let mut listed = Vec::new();
+    for product in walk.page(number, page_size) {
+        listed.push(ListedProduct {
+            product: product.id.as_str(),
+            totals: TotalsBody::new(product.by_rating, Some(product.last_commented_at)),
+            comments: format!("{base_path}{}", links::api_comments(&product.id)),
+        });
+    }
+    let total = walk.total();
+    let total_pages = page_size.total_pages(total);
     let links = Links::of_pages(number.get(), total_pages, |page| {
         links::api_products(base_path, page, page_size)
     });
@@ -98,7 +101,7 @@ pub(crate) async fn list_products(
         page_size,
         total,
         total_pages,
-        products,
+        products: listed,
         links,
     }))
 }

@@ -15,43 +15,30 @@ pub(crate) struct Errors;
 
 impl Modify for Errors {
     fn modify(&self, description: &mut OpenApi) {
-        for (path, item) in description
-            .paths
-            .paths
-            .iter_mut()
-            .filter(|(path, _)| path.starts_with("/api/"))
-        {
-            for operation in [
+        for (path, item) in &mut description.paths.paths {
+            if !path.starts_with("/api/") {
+                continue;
+            }
+            let operations = [
                 &mut item.get,
                 &mut item.post,
                 &mut item.put,
                 &mut item.patch,
                 &mut item.delete,
-            ]
-            .into_iter()
-            .flatten()
-            {
-                operation
-                    .responses
-                    .responses
-                    .extend(errors(path, operation));
+            ];
+            for operation in operations.into_iter().flatten() {
+                let errors = errors(path, operation);
+                operation.responses.responses.extend(errors);
             }
         }
     }
 }
 
 fn errors(path: &str, operation: &Operation) -> Vec<(String, RefOr<Response>)> {
-    let is_one_of = |ids: &[&str]| {
-        operation
-            .operation_id
-            .as_deref()
-            .is_some_and(|id| ids.contains(&id))
-    };
-    let (has_body, needs_token) = (
-        operation.request_body.is_some(),
-        operation.security.is_some(),
-    );
-    let is_write = needs_token && !is_one_of(&["list_comments_of_author", "list_unpublished"]);
+    let id = operation.operation_id.as_deref().unwrap_or_default();
+    let has_body = operation.request_body.is_some();
+    let needs_token = operation.security.is_some();
+    let is_write = needs_token && !matches!(id, "list_comments_of_author" | "list_unpublished");
     let is_of_comment = path.starts_with("/api/v1/comments/");
     let is_of_record = path == "/api/v1/products/{product}";
     let too_large = format!("The body is larger than {} KiB", BODY_MAX_BYTES / 1024);
@@ -72,18 +59,14 @@ fn errors(path: &str, operation: &Operation) -> Vec<(String, RefOr<Response>)> {
             "403",
             "No token of this server has the scope that this needs, or this one lacks it; `scope` names it",
         ),
+        (id == "list_products", "404", "The page lies past the end"),
         (
-            is_one_of(&["list_products"]),
-            "404",
-            "The page lies past the end",
-        ),
-        (
-            is_one_of(&["list_comments"]),
+            id == "list_comments",
             "404",
             "The page lies past the end. Or nobody knows the product, and the site does not serve such products",
         ),
         (
-            is_one_of(&["product_stats"]),
+            id == "product_stats",
             "404",
             "Nobody knows the product, and the site does not serve such products",
         ),
@@ -106,7 +89,7 @@ fn errors(path: &str, operation: &Operation) -> Vec<(String, RefOr<Response>)> {
             "The body is not sent as JSON, or it is compressed",
         ),
         (
-            is_one_of(&["create_comment"]),
+            id == "create_comment",
             "422",
             "This `Idempotency-Key` was used for another request",
         ),

@@ -22,25 +22,34 @@ pub(crate) struct SummariesRequest {
 
 impl FromParameters for SummariesRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
-        let (products, language) = (given.all(&PRODUCTS)?, FromParameters::read(given)?);
-        let refuse = |problem: String| Err(ApiError::invalid(PRODUCTS.name, problem));
-        if products.is_empty() {
-            return refuse(
-                "is missing: name each product once, as in product=a&product=b".to_owned(),
-            );
+        let products = given.all(&PRODUCTS)?;
+        let language = FromParameters::read(given)?;
+        match problem_of(&products) {
+            Some(problem) => Err(ApiError::invalid(PRODUCTS.name, problem)),
+            None => Ok(Self { products, language }),
         }
-        if products.len() > PRODUCTS_MAX {
-            return refuse(format!(
-                "is given {} times; one request takes up to {PRODUCTS_MAX}",
-                products.len()
-            ));
-        }
-        let mut seen = BTreeSet::new();
-        if let Some(again) = products.iter().find(|product| !seen.insert(*product)) {
-            return refuse(format!("names {:?} more than once", again.as_str()));
-        }
-        Ok(Self { products, language })
     }
+}
+
+/// What is wrong with the products of a request.
+fn problem_of(products: &[ProductId]) -> Option<String> {
+    if products.is_empty() {
+        let problem = "is missing: name each product once, as in product=a&product=b";
+        return Some(problem.to_owned());
+    }
+    if products.len() > PRODUCTS_MAX {
+        let times = products.len();
+        return Some(format!(
+            "is given {times} times; one request takes up to {PRODUCTS_MAX}"
+        ));
+    }
+    let mut seen = BTreeSet::new();
+    for product in products {
+        if !seen.insert(product) {
+            return Some(format!("names {:?} more than once", product.as_str()));
+        }
+    }
+    None
 }
 
 /// How many comments some products have.
@@ -93,28 +102,28 @@ pub(crate) async fn stats_of_products(
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let filter = Filter::new(language.clone(), None);
-    let query = |product| RankedQuery {
-        stats: StatsWanted::ByRating,
-        ..RankedQuery::new(product, &filter)
-    };
-    let counted = stores
-        .ranked("stats", &products.iter().map(query).collect::<Vec<_>>())
-        .await;
+    let mut queries = Vec::with_capacity(products.len());
+    for product in &products {
+        queries.push(RankedQuery {
+            stats: StatsWanted::ByRating,
+            ..RankedQuery::new(product, &filter)
+        });
+    }
+    let counted = stores.ranked("stats", &queries).await;
     let stats = counted
         .ok_or(ApiError::IndexUnavailable)?
         .into_iter()
         .filter_map(|counted| counted.stats);
-    let products = products
-        .iter()
-        .zip(stats)
-        .map(|(product, stats)| ProductSummary {
+    let mut summaries = Vec::with_capacity(products.len());
+    for (product, stats) in products.iter().zip(stats) {
+        summaries.push(ProductSummary {
             product: product.as_str(),
             totals: TotalsBody::new(stats.by_rating, stats.last_commented_at),
         });
-    let products = products.collect();
+    }
     Ok(HttpResponse::Ok().json(SummariesBody {
         language: language.as_ref().map(Language::as_str),
-        products,
+        products: summaries,
     }))
 }
 
@@ -127,14 +136,16 @@ mod tests {
         read_at(&format!("/api/v1/stats?{query}"))
     }
 
+    /// A query with so many products.
+    fn many(count: usize) -> String {
+        (0..count)
+            .map(|number| format!("product={number}"))
+            .collect::<Vec<_>>()
+            .join("&")
+    }
+
     #[test]
     fn one_request_names_up_to_100_different_products() {
-        let many = |count: usize| {
-            (0..count)
-                .map(|number| format!("product={number}"))
-                .collect::<Vec<_>>()
-                .join("&")
-        };
         assert_eq!(
             read(&many(PRODUCTS_MAX)).unwrap().products.len(),
             PRODUCTS_MAX

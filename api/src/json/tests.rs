@@ -18,6 +18,10 @@ struct Answer {
 }
 
 impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        Some(self.headers.get(name)?.to_str().unwrap())
+    }
+
     fn problem(&self) -> Value {
         assert_eq!(
             self.headers.get(header::CONTENT_TYPE).unwrap(),
@@ -55,7 +59,8 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
         // The server itself turns the error into an answer.
         Err(error) => error.error_response(),
     };
-    let (status, headers) = (answer.status(), answer.headers().clone());
+    let status = answer.status();
+    let headers = answer.headers().clone();
     let body = String::from_utf8(to_bytes(answer.into_body()).await.unwrap().to_vec()).unwrap();
     Answer {
         status,
@@ -65,10 +70,11 @@ async fn ask_with(request: TestRequest, settings: ApiSettings) -> Answer {
 }
 
 pub(crate) fn settings(tokens: &[&str]) -> ApiSettings {
-    let named =
-        |token: &&str| NamedToken::of_all_scopes(token.parse().unwrap(), TokenHash::of(token));
+    let named = tokens
+        .iter()
+        .map(|token| NamedToken::of_all_scopes(token.parse().unwrap(), TokenHash::of(token)));
     let writing = WritingSettings {
-        tokens: tokens.iter().map(named).collect(),
+        tokens: named.collect(),
         ..WritingSettings::default()
     };
     ApiSettings {
@@ -189,14 +195,15 @@ async fn unknown_addresses_and_methods_are_answered_in_the_readers_format() {
 
 #[actix_web::test]
 async fn writing_without_a_token_is_refused() {
-    let post = || TestRequest::post().uri("/api/v1/products/p/comments");
-    let missing = ask(post()).await;
+    let uri = "/api/v1/products/p/comments";
+    let missing = ask(TestRequest::post().uri(uri)).await;
     assert_eq!(missing.status, StatusCode::UNAUTHORIZED);
     assert_eq!(
         missing.headers.get(header::WWW_AUTHENTICATE).unwrap(),
         "Bearer"
     );
-    let off = post().insert_header((header::AUTHORIZATION, "Bearer secret"));
+    let with_token = (header::AUTHORIZATION, "Bearer secret");
+    let off = TestRequest::post().uri(uri).insert_header(with_token);
     let off = ask_with(off, settings(&[])).await;
     assert_eq!(off.status, StatusCode::FORBIDDEN);
     assert!(
@@ -250,38 +257,28 @@ async fn every_answer_names_its_request() {
 
 #[actix_web::test]
 async fn requests_beyond_the_limit_are_refused_at_once() {
-    let ask = async |uri| {
-        ask_with(
-            TestRequest::with_uri(uri),
-            ApiSettings {
-                in_flight_max: 0,
-                ..settings(&["secret"])
-            },
-        )
-        .await
+    let no_requests = ApiSettings {
+        in_flight_max: 0,
+        ..settings(&["secret"])
     };
     for uri in ["/api/v1/products/p/comments", "/api/v1/comments/c1"] {
-        let answer = ask(uri).await;
+        let answer = ask_with(TestRequest::with_uri(uri), no_requests.clone()).await;
         assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(answer.problem()["type"], "urn:pagemark:problem:overloaded");
         assert!(answer.headers.contains_key(header::RETRY_AFTER));
     }
-    let page = ask("/product/p/comments").await;
+    let request = TestRequest::with_uri("/product/p/comments");
+    let page = ask_with(request, no_requests.clone()).await;
     assert_eq!(page.status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(page.body.starts_with("<!doctype html>"));
     for uri in ["/livez", "/metrics"] {
-        assert_eq!(ask(uri).await.status, StatusCode::OK);
+        let answer = ask_with(TestRequest::with_uri(uri), no_requests.clone()).await;
+        assert_eq!(answer.status, StatusCode::OK);
     }
 }
 
 #[actix_web::test]
 async fn scripts_of_other_sites_may_read_all_answers_but_not_write() {
-    let header = |answer: &Answer, name: &str| {
-        answer
-            .headers
-            .get(name)
-            .map(|value| value.to_str().unwrap().to_owned())
-    };
     for (uri, status) in [
         ("/openapi.json", 200),
         ("/api/v1/products/p/comments?page=0", 400),
@@ -292,11 +289,11 @@ async fn scripts_of_other_sites_may_read_all_answers_but_not_write() {
                 .await;
         assert_eq!(answer.status.as_u16(), status, "{uri}");
         assert_eq!(
-            header(&answer, "access-control-allow-origin").as_deref(),
+            answer.header("access-control-allow-origin"),
             Some("*"),
             "{uri}"
         );
-        let exposed = header(&answer, "access-control-expose-headers").unwrap();
+        let exposed = answer.header("access-control-expose-headers").unwrap();
         assert!(
             ["ETag", "Link", "Retry-After", "X-Request-Id"]
                 .iter()
@@ -306,24 +303,23 @@ async fn scripts_of_other_sites_may_read_all_answers_but_not_write() {
     }
     // A page does not need this.
     let page = ask(TestRequest::with_uri("/product/p/comments?page=0")).await;
-    assert_eq!(header(&page, "access-control-allow-origin"), None);
+    assert_eq!(page.header("access-control-allow-origin"), None);
 
-    let preflight = |wanted: &str| {
-        let request = TestRequest::with_uri("/api/v1/products/p/comments").method(Method::OPTIONS);
-        let request = request.insert_header((header::ORIGIN, "https://shop.example"));
-        request.insert_header((header::ACCESS_CONTROL_REQUEST_METHOD, wanted))
-    };
     for wanted in ["GET", "POST", "DELETE"] {
-        let answer = ask(preflight(wanted)).await;
+        let preflight = TestRequest::with_uri("/api/v1/products/p/comments")
+            .method(Method::OPTIONS)
+            .insert_header((header::ORIGIN, "https://shop.example"))
+            .insert_header((header::ACCESS_CONTROL_REQUEST_METHOD, wanted));
+        let answer = ask(preflight).await;
         assert_eq!(
             (answer.status, answer.body.as_str()),
             (StatusCode::NO_CONTENT, "")
         );
         assert_eq!(
-            header(&answer, "access-control-allow-methods").as_deref(),
+            answer.header("access-control-allow-methods"),
             Some("GET, HEAD")
         );
-        let allowed = header(&answer, "access-control-allow-headers").unwrap();
+        let allowed = answer.header("access-control-allow-headers").unwrap();
         assert!(
             !allowed.to_lowercase().contains("authorization"),
             "{allowed}"

@@ -48,6 +48,11 @@ fn method() -> impl Strategy<Value = Method> {
     .prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap())
 }
 
+/// What stands for a `{}` of a path's template.
+fn part() -> impl Strategy<Value = String> {
+    prop_oneof![4 => PART, 1 => NUMBER, 1 => LANGUAGE, 1 => RATINGS]
+}
+
 fn path() -> impl Strategy<Value = String> {
     const TEMPLATES: &[&str] = &[
         "/api/v1/products/{}/comments",
@@ -65,7 +70,6 @@ fn path() -> impl Strategy<Value = String> {
         "/static/{}",
         "/{}/{}",
     ];
-    let part = || prop_oneof![4 => PART, 1 => NUMBER, 1 => LANGUAGE, 1 => RATINGS];
     let any = (select(TEMPLATES), [part(), part(), part()]).prop_map(|(template, parts)| {
         parts.iter().fold(template.to_owned(), |path, part| {
             path.replacen("{}", part, 1)
@@ -138,10 +142,10 @@ fn header() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
 
 fn body() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     const JSON: &str = r#"\{("(language|rating|body|title|author|name|url|gtin|x)":("(en|[a-z\\u0-9]{0,9})"|-?[0-9]{1,3}(\.[0-9]{1,2})?(e[0-9]{1,4})?|null|\[|\{\}),?){0,6}\}?"#;
-    let bytes = || prop::collection::vec(any::<u8>(), 0..200);
+    let bytes = prop::collection::vec(any::<u8>(), 0..200);
     (
         Just("application/json"),
-        prop_oneof![3 => JSON.prop_map(String::into_bytes), 1 => bytes()],
+        prop_oneof![3 => JSON.prop_map(String::into_bytes), 1 => bytes],
     )
 }
 
