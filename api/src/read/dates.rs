@@ -6,8 +6,8 @@ use page_index::{CommentPosition, Ranked, RankedQuery};
 use super::ListingQuery;
 use crate::{error::ApiError, store::StoreClients};
 
-/// Finds the newest comment of a period, or else the newest before it: its position and its id. When
-/// every comment is later, it is the position of the oldest one, without an id.
+/// Finds the newest comment of a period, or else the newest before it: its position and its id.
+/// When every comment is later, it is the position of the oldest one, without an id.
 ///
 /// # Errors
 /// The page index is unavailable.

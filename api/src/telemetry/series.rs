@@ -111,8 +111,8 @@ pub(crate) async fn print_during<Ended>(
 mod tests {
     use super::*;
 
-    /// The values in a line: of requests, requests in flight, the table's time, and whether the page
-    /// index is available.
+    /// The values in a line: of requests, requests in flight, the table's time, and whether the
+    /// page index is available.
     fn values(now: &Snapshot, before: &Snapshot) -> [Option<f64>; 4] {
         let line = line("Pagemark/one", 1_700_000_000_123, now, before);
         let line: Value = serde_json::from_str(&line).unwrap();

@@ -153,9 +153,10 @@ impl PageRequest<'_> {
                     || total.is_some_and(|total| number.get() < size.total_pages(total));
                 // The shown comments count, so that the next page continues after them (ADR 33).
                 let newest = comments.iter().map(|comment| comment.created_at).max();
-                let reached = newest.map_or(ranked.reached, |newest| {
-                    ranked.reached.max(newest.min(process::now()))
-                });
+                let reached = match newest {
+                    Some(newest) => ranked.reached.max(newest.min(process::now())),
+                    None => ranked.reached,
+                };
                 ListingPage {
                     comments,
                     total,

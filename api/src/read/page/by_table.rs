@@ -35,14 +35,11 @@ impl PageRequest<'_> {
 
     /// How the table is asked for the page: for its first rows, unless a cursor leads to it.
     pub(super) fn table_query(&self) -> PageQuery {
-        let first = || {
-            self.as_of()
-                .filter(|_| self.query.order == Order::Newest)
-                .and_then(just_after)
+        let mut start = match self.cursor() {
+            Some(cursor) => Some(cursor.at.clone()),
+            None if self.query.order == Order::Newest => self.as_of().and_then(just_after),
+            None => None,
         };
-        let mut start = self
-            .cursor()
-            .map_or_else(first, |cursor| Some(cursor.at.clone()));
         if planted::has(Bug::CursorRepeats) {
             start = start.and_then(|start| start.just_after());
         }

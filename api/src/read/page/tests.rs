@@ -65,7 +65,10 @@ fn answer(plan: &PageQuery, last: i64) -> Vec<Comment> {
 /// are settled.
 fn ranked(request: &PageRequest<'_>, ranked: i64, settled: i64) -> Ranked {
     let asked = request.ranked_query(at(settled));
-    let up_to = |ms: Option<Timestamp>| ms.map_or(ranked, |ms| ms.epoch_ms().min(ranked));
+    let up_to = |ms: Option<Timestamp>| match ms {
+        Some(ms) => ms.epoch_ms().min(ranked),
+        None => ranked,
+    };
     let count = |last: i64| u64::try_from(last).unwrap();
     let mut all: Vec<Cd> = (1..=up_to(asked.as_of))
         .map(|ms| comment(ms).cd())
