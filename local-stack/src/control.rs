@@ -1,10 +1,10 @@
 //! The control socket: other processes run the repair job's commands inside a running stack, where
 //! its page index is.
 //!
-//! It speaks HTTP/1.1. At `BACKLOG` the answer is what the mappings still have to process. Elsewhere,
-//! the first line of a request's body is a `ControlRequest` as JSON, and the answer's body is a
-//! `CommandOutput`. The end of the request's body asks the run to stop; the run then reports what it did
-//! until then. A client that has gone ends it too.
+//! It speaks HTTP/1.1. At `BACKLOG` the answer is what the mappings still have to process.
+//! Elsewhere, the first line of a request's body is a `ControlRequest` as JSON, and the answer's
+//! body is a `CommandOutput`. The end of the request's body asks the run to stop; the run then
+//! reports what it did until then. A client that has gone ends it too.
 
 use std::{
     convert::Infallible,

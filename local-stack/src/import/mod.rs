@@ -7,8 +7,8 @@
 //!
 //! - `lines`: the lines of a file, compressed or not.
 //! - `source`: the rows of a file in any format; `separated`: those of tables.
-//! - `row`: a row of any source; `comment`, `product`: what it says, as an export writes it, and its
-//!   import.
+//! - `row`: a row of any source; `comment`, `product`: what it says, as an export writes it, and
+//!   its import.
 //! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates.
 //!
 //! **Invariant:** an import whose rows were not all read ends with an error.
