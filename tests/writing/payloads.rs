@@ -80,26 +80,74 @@ async fn list(http: &Http, query: &str) -> Value {
     http.get(&listing(query)).await.expect(200)
 }
 
+/// JSON listings, pages for people and single comments show the texts of all eleven comments.
+async fn assert_all_shown(http: &Http) {
+    let page = list(http, "page_size=20").await;
+    let expected_ids = (0..11).rev().map(|number| format!("c{number}"));
+    assert_eq!(ids(&page), expected_ids.collect_vec());
+    let html = http.get(&page_path(PRODUCT)).await.body;
+    for number in 0..11_usize {
+        let mark = format!("mark {number}");
+        let shown = &page["comments"][10 - number];
+        assert!(
+            shown["body"].as_str().unwrap().starts_with(&mark),
+            "{shown}"
+        );
+        assert!(html.contains(&mark), "{number}: {html}");
+        let address = format!("/api/v1/comments/c{number}");
+        assert_eq!(&http.get(&address).await.expect(200), shown);
+    }
+}
+
+/// A change that changes nothing keeps even the format. Any other change writes the text again, in
+/// the format of the API's setting.
+async fn assert_changes_by_api(running: &Running, number: u32, setting: BlobFormat) {
+    let id = format!("c{number}");
+    let before = stored(running, number).await;
+    let same = long_text(&format!("mark {number}"));
+    let no_change = json!({ "title": same.title });
+    running.http.patch(&id, &no_change).await.expect(200);
+    assert_eq!(stored(running, number).await, before);
+
+    let change = json!({ "rating": 5 });
+    let changed = running.http.patch(&id, &change).await.expect(200);
+    assert_eq!(changed["body"], same.body);
+    assert_eq!(format_of(running, number).await, setting);
+}
+
+/// A change by another writer takes the author's name away and keeps all else.
+async fn assert_change_by_table(running: &Running, number: u32, table: &Table) {
+    let patch = CommentPatch {
+        author: Some(None),
+        ..CommentPatch::default()
+    };
+    let patched = table
+        .patch_comment(&comment_id(number), |_| true, &patch)
+        .await
+        .unwrap();
+    let expected = CommentText {
+        author: None,
+        ..long_text(&format!("mark {number}"))
+    };
+    assert_eq!(patched.text, expected);
+    let read = running.stack.table().comment(&patched.id).await.unwrap();
+    assert_eq!(read, Some(patched));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn comments_of_all_formats_are_shown_changed_and_deleted_alike() {
     for setting in [BlobFormat::Zstd, BlobFormat::Map] {
         let mut running = stack_of(setting).await;
-        let (maps, zstds) = (
-            table_of(&running, BlobFormat::Map).await,
-            table_of(&running, BlobFormat::Zstd).await,
-        );
+        let maps = table_of(&running, BlobFormat::Map).await;
+        let zstds = table_of(&running, BlobFormat::Zstd).await;
         for number in 0..10 {
             let table = if number % 2 == 0 { &maps } else { &zstds };
-            table
-                .create_comment(comment(number, long_text(&format!("mark {number}"))), None)
-                .await
-                .unwrap();
+            let comment = comment(number, long_text(&format!("mark {number}")));
+            table.create_comment(comment, None).await.unwrap();
         }
         // This text is too short for compression.
-        zstds
-            .create_comment(comment(10, data::body("mark 10")), None)
-            .await
-            .unwrap();
+        let short = comment(10, data::body("mark 10"));
+        zstds.create_comment(short, None).await.unwrap();
         running.assert_invariants().await;
         for number in 0..11 {
             let expected = if number % 2 == 0 {
@@ -110,90 +158,20 @@ async fn comments_of_all_formats_are_shown_changed_and_deleted_alike() {
             assert_eq!(format_of(&running, number).await, expected);
         }
 
-        // JSON listings, pages for people and single comments show every text.
-        let page = list(&running.http, "page_size=20").await;
-        assert_eq!(
-            ids(&page),
-            (0..11)
-                .rev()
-                .map(|number| format!("c{number}"))
-                .collect_vec()
-        );
-        let html = running.http.get(&page_path(PRODUCT)).await;
-        for number in 0..11_u32 {
-            let shown = &page["comments"][10 - number as usize];
-            assert!(
-                shown["body"]
-                    .as_str()
-                    .unwrap()
-                    .starts_with(&format!("mark {number}")),
-                "{shown}"
-            );
-            assert!(
-                html.body.contains(&format!("mark {number}")),
-                "{number}: {}",
-                html.body
-            );
-            let single = running
-                .http
-                .get(&format!("/api/v1/comments/c{number}"))
-                .await
-                .expect(200);
-            assert_eq!(&single, shown);
-        }
-
-        // A change that changes nothing keeps even the format. Any other change writes the text
-        // again, in the writer's format.
-        for number in [0, 1] {
-            let before = stored(&running, number).await;
-            let same = long_text(&format!("mark {number}"));
-            running
-                .http
-                .patch(&format!("c{number}"), &json!({ "title": same.title }))
-                .await
-                .expect(200);
-            assert_eq!(stored(&running, number).await, before);
-            let changed = running
-                .http
-                .patch(&format!("c{number}"), &json!({ "rating": 5 }))
-                .await
-                .expect(200);
-            assert_eq!(changed["body"], same.body);
-            assert_eq!(format_of(&running, number).await, setting);
-        }
-        let patch = CommentPatch {
-            author: Some(None),
-            ..CommentPatch::default()
-        };
-        for (number, table) in [(2, &zstds), (3, &maps)] {
-            let patched = table
-                .patch_comment(&comment_id(number), |_| true, &patch)
-                .await
-                .unwrap();
-            let expected = CommentText {
-                author: None,
-                ..long_text(&format!("mark {number}"))
-            };
-            assert_eq!(patched.text, expected);
-            assert_eq!(
-                running.stack.table().comment(&patched.id).await.unwrap(),
-                Some(patched)
-            );
-        }
-        assert_eq!(
-            (format_of(&running, 2).await, format_of(&running, 3).await),
-            (BlobFormat::Zstd, BlobFormat::Map)
-        );
+        assert_all_shown(&running.http).await;
+        assert_changes_by_api(&running, 0, setting).await;
+        assert_changes_by_api(&running, 1, setting).await;
+        assert_change_by_table(&running, 2, &zstds).await;
+        assert_eq!(format_of(&running, 2).await, BlobFormat::Zstd);
+        assert_change_by_table(&running, 3, &maps).await;
+        assert_eq!(format_of(&running, 3).await, BlobFormat::Map);
         running.http.delete("c4").await.expect(204);
         running.http.delete("c5").await.expect(204);
 
         let contents = running.assert_invariants().await;
         assert_eq!(contents.primary.len(), 9);
-        assert_eq!(
-            list(&running.http, "rating=5&page_size=20").await["total"],
-            3,
-            "c0, c1 and c9"
-        );
+        let rated_5 = list(&running.http, "rating=5&page_size=20").await;
+        assert_eq!(rated_5["total"], 3, "c0, c1 and c9");
         running.finish().await;
     }
 }
@@ -212,18 +190,17 @@ async fn an_edit_keeps_what_another_tool_writes_during_it() {
     maps.create_comment(comment(1, long_text("mark")), None)
         .await
         .unwrap();
-    let text = |text: &str| AttributeValue::S(text.to_owned());
     // The tool adds an attribute, a key inside of the text, or both. It leaves the revision as it
     // is.
-    for (round, (adds_attribute, adds_key)) in [(true, false), (false, true), (true, true)]
-        .into_iter()
-        .enumerate()
-    {
+    for (round, adds_attribute, adds_key) in [(0, true, false), (1, false, true), (2, true, true)] {
+        let attribute = format!("votes{round}");
+        let key = format!("reply{round}");
+        let body = format!("Edit {round}.");
         let gate = Gate::start(running.stack.dynamodb_url(), gate::TRANSACTIONS).await;
         let held = Table::connect(&patient_config(running.stack.table(), &gate.url)).await;
         gate.hold_after(0);
         let patch = CommentPatch {
-            body: Some(format!("Edit {round}.")),
+            body: Some(body.clone()),
             ..CommentPatch::default()
         };
         let edit =
@@ -231,35 +208,25 @@ async fn an_edit_keeps_what_another_tool_writes_during_it() {
         gate.wait_until_holding("the edit").await;
         let mut item = stored(&running, 1).await.into_inner();
         if adds_attribute {
-            item.insert(format!("votes{round}"), text("1"));
+            item.insert(attribute.clone(), AttributeValue::S("1".to_owned()));
         }
         if adds_key {
-            fields_of(&mut item).insert(format!("reply{round}"), text("Thanks!"));
+            let reply = AttributeValue::S("Thanks!".to_owned());
+            fields_of(&mut item).insert(key.clone(), reply);
         }
         put_raw(running.stack.table(), item.into()).await;
         gate.open();
         edit.await.unwrap().unwrap();
         let mut after = stored(&running, 1).await.into_inner();
-        assert_eq!(
-            after.contains_key(&format!("votes{round}")),
-            adds_attribute,
-            "{after:?}"
-        );
+        assert_eq!(after.contains_key(&attribute), adds_attribute, "{after:?}");
         let fields = fields_of(&mut after);
-        assert_eq!(fields.get("body"), Some(&text(&format!("Edit {round}."))));
-        assert_eq!(
-            fields.contains_key(&format!("reply{round}")),
-            adds_key,
-            "{fields:?}"
-        );
+        assert_eq!(fields.get("body"), Some(&AttributeValue::S(body)));
+        assert_eq!(fields.contains_key(&key), adds_key, "{fields:?}");
     }
     let after = stored(&running, 1).await;
-    assert!(
-        ["votes0", "votes2"]
-            .iter()
-            .all(|name| after.contains_key(*name)),
-        "{after:?}"
-    );
+    for attribute in ["votes0", "votes2"] {
+        assert!(after.contains_key(attribute), "{after:?}");
+    }
     running.assert_invariants().await;
     running.finish().await;
 }

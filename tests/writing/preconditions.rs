@@ -23,20 +23,17 @@ use crate::fixture::{
 };
 
 async fn post(http: &Http, key: Option<&str>, comment: &Value) -> Answer {
-    let headers: Vec<(&str, &str)> = key
-        .map(|key| ("idempotency-key", key))
-        .into_iter()
-        .collect();
+    let mut headers = Vec::new();
+    if let Some(key) = key {
+        headers.push(("idempotency-key", key));
+    }
     let target = format!("{}/comments", product_path(PRODUCT));
-    http.write(
-        Method::POST,
-        &target,
-        &headers,
-        comment.to_string().as_bytes(),
-    )
-    .await
+    let body = comment.to_string();
+    http.write(Method::POST, &target, &headers, body.as_bytes())
+        .await
 }
 
+/// Posts a comment, and returns its id and its tag.
 async fn post_one(http: &Http) -> (String, String) {
     let created = post(http, None, &good_comment("en", 5, "Body")).await;
     let tag = created.header("etag").unwrap().to_owned();
@@ -44,32 +41,22 @@ async fn post_one(http: &Http) -> (String, String) {
 }
 
 async fn change(http: &Http, id: &str, if_match: &str, change: &Value) -> Answer {
-    let (target, headers) = (format!("/api/v1/comments/{id}"), [("if-match", if_match)]);
-    http.write(
-        Method::PATCH,
-        &target,
-        &headers,
-        change.to_string().as_bytes(),
-    )
-    .await
+    let target = format!("/api/v1/comments/{id}");
+    let headers = [("if-match", if_match)];
+    let body = change.to_string();
+    http.write(Method::PATCH, &target, &headers, body.as_bytes())
+        .await
 }
 
 async fn delete(http: &Http, id: &str, if_match: &str) -> Answer {
-    http.write(
-        Method::DELETE,
-        &format!("/api/v1/comments/{id}"),
-        &[("if-match", if_match)],
-        b"",
-    )
-    .await
+    let target = format!("/api/v1/comments/{id}");
+    let headers = [("if-match", if_match)];
+    http.write(Method::DELETE, &target, &headers, b"").await
 }
 
 fn assert_changed(answer: &Answer, current: &str) {
-    assert_eq!(
-        (answer.status, answer.header("etag")),
-        (412, Some(current)),
-        "{answer:?}"
-    );
+    assert_eq!(answer.status, 412, "{answer:?}");
+    assert_eq!(answer.header("etag"), Some(current), "{answer:?}");
     assert_eq!(
         answer.problem()["type"],
         "urn:pagemark:problem:revision-mismatch"
@@ -87,44 +74,44 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     let second = changed.header("etag").unwrap().to_owned();
     assert_eq!(changed.expect(200)["rating"], 4);
     assert_ne!(first, second);
-    assert_changed(
-        &change(http, &id, &first, &json!({ "rating": 3 })).await,
-        &second,
-    );
-    assert_changed(&delete(http, &id, &first).await, &second);
+    let late_change = change(http, &id, &first, &json!({ "rating": 3 })).await;
+    assert_changed(&late_change, &second);
+    let late_delete = delete(http, &id, &first).await;
+    assert_changed(&late_delete, &second);
     // One of several tags matches.
-    let third = change(
-        http,
-        &id,
-        &format!("{first},{second}"),
-        &json!({ "rating": 2 }),
-    )
-    .await;
+    let tags = format!("{first},{second}");
+    let third = change(http, &id, &tags, &json!({ "rating": 2 })).await;
     assert_eq!(third.expect(200)["rating"], 2);
     let fourth = change(http, &id, "*", &json!({ "rating": 5 })).await;
     let current = fourth.header("etag").unwrap().to_owned();
     assert_eq!(fourth.expect(200)["rating"], 5);
 
-    assert_eq!(
-        delete(http, &id, &format!("\"other\", {current}"))
-            .await
-            .status,
-        204
-    );
+    let deleted = delete(http, &id, &format!("\"other\", {current}")).await;
+    assert_eq!(deleted.status, 204);
     // A comment that does not exist has no revision to compare.
     for if_match in [current.as_str(), "*", "\"other\"", "\"a\", \"b\""] {
+        let refused = delete(http, &id, if_match).await;
         assert_eq!(
-            delete(http, &id, if_match).await.problem()["type"],
+            refused.problem()["type"],
             "urn:pagemark:problem:no-such-comment"
         );
-        assert_eq!(
-            change(http, &id, if_match, &json!({ "rating": 1 }))
-                .await
-                .status,
-            404
-        );
+        let refused = change(http, &id, if_match, &json!({ "rating": 1 })).await;
+        assert_eq!(refused.status, 404);
     }
     api.finish_with(stores).await;
+}
+
+/// Gives a comment the rating 4 under these conditions.
+async fn rate_4(http: &Http, id: &str, headers: &[(&str, &str)]) -> Answer {
+    let target = format!("/api/v1/comments/{id}");
+    http.write(Method::PATCH, &target, headers, b"{\"rating\": 4}")
+        .await
+}
+
+/// Deletes a comment under these conditions.
+async fn delete_if(http: &Http, id: &str, headers: &[(&str, &str)]) -> Answer {
+    let target = format!("/api/v1/comments/{id}");
+    http.write(Method::DELETE, &target, headers, b"").await
 }
 
 #[tokio::test]
@@ -133,27 +120,17 @@ async fn a_change_does_not_apply_to_a_revision_in_if_none_match() {
     let api = Served::of(&stores);
     let http = &api.http;
     let (id, first) = post_one(http).await;
-    let target = format!("/api/v1/comments/{id}");
-    let send = async |method: Method, headers: &[(&str, &str)]| {
-        let body: &[u8] = if method == Method::PATCH {
-            b"{\"rating\": 4}"
-        } else {
-            b""
-        };
-        http.write(method, &target, headers, body).await
-    };
-    for method in [Method::PATCH, Method::DELETE] {
-        // The API checks If-Match first, and it holds.
-        for headers in [
-            &[("if-none-match", first.as_str())][..],
-            &[("if-match", &first), ("if-none-match", "*")],
+    // The API checks If-Match first, and it holds.
+    for headers in [
+        &[("if-none-match", first.as_str())][..],
+        &[("if-match", &first), ("if-none-match", "*")],
+    ] {
+        for answer in [
+            rate_4(http, &id, headers).await,
+            delete_if(http, &id, headers).await,
         ] {
-            let answer = send(method.clone(), headers).await;
-            assert_eq!(
-                (answer.status, answer.header("etag")),
-                (412, Some(first.as_str())),
-                "{answer:?}"
-            );
+            assert_eq!(answer.status, 412, "{answer:?}");
+            assert_eq!(answer.header("etag"), Some(first.as_str()), "{answer:?}");
             assert_eq!(
                 answer.problem()["type"],
                 "urn:pagemark:problem:revision-excluded"
@@ -164,21 +141,14 @@ async fn a_change_does_not_apply_to_a_revision_in_if_none_match() {
         ("if-match", "\"01ARZ3NDEKTSV4RRFFQ69G5FAV\""),
         ("if-none-match", "*"),
     ];
-    assert_changed(&send(Method::PATCH, &stale).await, &first);
+    assert_changed(&rate_4(http, &id, &stale).await, &first);
 
-    assert_eq!(
-        send(Method::PATCH, &[("if-none-match", "\"other\"")])
-            .await
-            .expect(200)["rating"],
-        4
-    );
-    let deleted = send(Method::DELETE, &[("if-none-match", &first)]).await;
+    let rated = rate_4(http, &id, &[("if-none-match", "\"other\"")]).await;
+    assert_eq!(rated.expect(200)["rating"], 4);
+    let deleted = delete_if(http, &id, &[("if-none-match", &first)]).await;
     assert_eq!(deleted.status, 204, "it is no longer at that revision");
-    assert_eq!(
-        send(Method::PATCH, &[("if-none-match", "*")]).await.status,
-        404,
-        "what is not there is not excluded"
-    );
+    let missing = rate_4(http, &id, &[("if-none-match", "*")]).await;
+    assert_eq!(missing.status, 404, "what is not there is not excluded");
     api.finish_with(stores).await;
 }
 
@@ -191,9 +161,11 @@ async fn conflicting_table(stores: &Stores, conflicts: usize, tried_within: Dura
     };
     let met = AtomicUsize::new(0);
     chosen_faults_table(&config, move |body| {
-        let conflict =
-            body.contains("TransactItems") && met.fetch_add(1, Ordering::Relaxed) < conflicts;
-        conflict.then_some(TableFault::Conflict)
+        if body.contains("TransactItems") && met.fetch_add(1, Ordering::Relaxed) < conflicts {
+            Some(TableFault::Conflict)
+        } else {
+            None
+        }
     })
     .await
 }
@@ -217,83 +189,65 @@ async fn a_change_outlasts_temporary_conflicts_and_is_503_after_lasting_ones() {
         api.http.delete(&id).await,
         post(&api.http, Some("k1"), &good_comment("en", 5, "Body")).await,
     ] {
-        assert_eq!(
-            (answer.status, answer.header("retry-after")),
-            (503, Some("5")),
-            "{answer:?}"
-        );
+        assert_eq!(answer.status, 503, "{answer:?}");
+        assert_eq!(answer.header("retry-after"), Some("5"), "{answer:?}");
         let problem = answer.problem();
         assert_eq!(problem["type"], "urn:pagemark:problem:contended");
-        assert!(
-            problem["detail"]
-                .as_str()
-                .unwrap()
-                .contains("Nothing was written"),
-            "{problem}"
-        );
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.contains("Nothing was written"), "{problem}");
     }
-    assert_eq!(
-        api.http
-            .get(&format!("/api/v1/comments/{id}"))
-            .await
-            .expect(200)["rating"],
-        4
-    );
+    let comment = api.http.get(&format!("/api/v1/comments/{id}")).await;
+    assert_eq!(comment.expect(200)["rating"], 4);
     api.finish_with(stores).await;
+}
+
+/// An API whose tokens of these names may write comments.
+fn serve(stores: &Stores, tokens: &[(&str, &str)]) -> Served {
+    let named = tokens
+        .iter()
+        .map(|(name, token)| named_token(name, "comments:write", token));
+    let writing = WritingSettings {
+        tokens: named.collect(),
+        ..WritingSettings::default()
+    };
+    let settings = ApiSettings {
+        writing,
+        ..ApiSettings::default()
+    };
+    Served::with(stores, settings)
+}
+
+/// Posts the same comment as always under the key `k1`.
+async fn post_under_k1(api: &Served, product: &str, token: &str) -> Value {
+    let target = format!("{}/comments", product_path(product));
+    let key = [("idempotency-key", "k1")];
+    let comment = good_comment("en", 5, "Body").to_string();
+    let http = api.http.with_token(token);
+    http.write(Method::POST, &target, &key, comment.as_bytes())
+        .await
+        .expect(201)
 }
 
 #[tokio::test]
 async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
     let stores = Stores::start().await;
-    let serve = |tokens: &[(&str, &str)]| {
-        let named = tokens
-            .iter()
-            .map(|(name, token)| named_token(name, "comments:write", token));
-        let writing = WritingSettings {
-            tokens: named.collect(),
-            ..WritingSettings::default()
-        };
-        Served::with(
-            &stores,
-            ApiSettings {
-                writing,
-                ..ApiSettings::default()
-            },
-        )
-    };
-    let comment = good_comment("en", 5, "Body").to_string();
-    let send = async |api: &Served, product: &str, token: &str| {
-        let (http, target) = (
-            api.http.with_token(token),
-            format!("{}/comments", product_path(product)),
-        );
-        http.write(
-            Method::POST,
-            &target,
-            &[("idempotency-key", "k1")],
-            comment.as_bytes(),
-        )
-        .await
-        .expect(201)
-    };
-    let api = serve(&[
+    let tokens = [
         ("shop", "token-of-the-shop-1"),
         ("app", "token-of-the-app-1"),
-    ]);
+    ];
+    let api = serve(&stores, &tokens);
     let mut created = Vec::new();
     for (product, token) in [
         ("p1", "token-of-the-shop-1"),
         ("p2", "token-of-the-shop-1"),
         ("p1", "token-of-the-app-1"),
     ] {
-        let first = send(&api, product, token).await;
-        assert_eq!(send(&api, product, token).await, first);
+        let first = post_under_k1(&api, product, token).await;
+        assert_eq!(post_under_k1(&api, product, token).await, first);
         created.push(first);
     }
-    assert!(
-        created.iter().map(|comment| &comment["id"]).all_unique(),
-        "{created:?}"
-    );
+    let mut ids = created.iter().map(|comment| &comment["id"]);
+    assert!(ids.all_unique(), "{created:?}");
     api.finish().await;
 
     // The token of the shop is replaced: at first both are good, then only the new one.
@@ -307,12 +261,23 @@ async fn an_idempotency_key_belongs_to_its_token_s_name_and_its_product() {
             ("app", "token-of-the-app-1"),
         ],
     ] {
-        let api = serve(tokens);
-        assert_eq!(send(&api, "p1", "token-of-the-shop-2").await, created[0]);
+        let api = serve(&stores, tokens);
+        let again = post_under_k1(&api, "p1", "token-of-the-shop-2").await;
+        assert_eq!(again, created[0]);
         api.finish().await;
     }
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 3);
     stores.finish().await;
+}
+
+/// A post under `key-1` gets the first answer again.
+async fn assert_answered_as_first(http: &Http, comment: &Value, first: &Answer) {
+    let again = post(http, Some("key-1"), comment).await;
+    assert_eq!(again.status, 201);
+    assert_eq!(again.body, first.body);
+    for name in ["location", "etag", "content-type"] {
+        assert_eq!(again.header(name), first.header(name), "{name}");
+    }
 }
 
 #[tokio::test]
@@ -328,17 +293,10 @@ async fn a_repeated_request_gets_its_first_answer_whatever_has_happened_since() 
         first.header("location"),
         Some(format!("/api/v1/comments/{id}").as_str())
     );
-    let as_the_first_time = async |comment: &Value| {
-        let again = post(http, Some("key-1"), comment).await;
-        assert_eq!((again.status, &again.body), (201, &first.body));
-        for name in ["location", "etag", "content-type"] {
-            assert_eq!(again.header(name), first.header(name), "{name}");
-        }
-    };
-    as_the_first_time(&comment).await;
-    // An equivalent body in a different spelling.
-    as_the_first_time(&json!({ "author": "Ann", "rating": 5.0, "body": "Body", "language": "en" }))
-        .await;
+    assert_answered_as_first(http, &comment, &first).await;
+    let other_spelling =
+        json!({ "author": "Ann", "rating": 5.0, "body": "Body", "language": "en" });
+    assert_answered_as_first(http, &other_spelling, &first).await;
     for other in [
         good_comment("EN", 4, "Body"),
         good_comment("ko", 5, "Body"),
@@ -356,13 +314,10 @@ async fn a_repeated_request_gets_its_first_answer_whatever_has_happened_since() 
     http.patch(&id, &json!({ "rating": 1, "body": "Changed" }))
         .await
         .expect(200);
-    as_the_first_time(&comment).await;
+    assert_answered_as_first(http, &comment, &first).await;
     http.delete(&id).await.expect(204);
-    as_the_first_time(&comment).await;
-    assert_eq!(
-        http.get(&format!("/api/v1/comments/{id}")).await.status,
-        404,
-        "it stays deleted"
-    );
+    assert_answered_as_first(http, &comment, &first).await;
+    let deleted = http.get(&format!("/api/v1/comments/{id}")).await;
+    assert_eq!(deleted.status, 404, "it stays deleted");
     api.finish_with(stores).await;
 }

@@ -26,12 +26,8 @@ fn new_comment(id: &str, rating: u64) -> NewComment {
 
 impl Stores {
     async fn create(&self, id: &str, rating: u64) -> Comment {
-        match self
-            .table
-            .create_comment(new_comment(id, rating), None)
-            .await
-            .unwrap()
-        {
+        let new = new_comment(id, rating);
+        match self.table.create_comment(new, None).await.unwrap() {
             Created::New(comment) => comment,
             Created::Before(comment) => panic!("{comment:?} already exists"),
         }
@@ -39,12 +35,10 @@ impl Stores {
 
     /// The journal of a comment, in the order of its revisions.
     async fn journal_of(&self, id: &CommentId) -> Vec<JournalEntry> {
-        let entries = journal(&self.table).await;
+        let mut entries = journal(&self.table).await;
+        entries.retain(|entry| entry.id == *id);
+        entries.sort_by_key(|entry| entry.revision);
         entries
-            .into_iter()
-            .filter(|entry| entry.id == *id)
-            .sorted_by_key(|entry| entry.revision)
-            .collect()
     }
 }
 
@@ -66,24 +60,19 @@ async fn every_change_leaves_one_journal_entry_with_the_state_before_and_after()
     stores.table.delete_comment(&id, |_| true).await.unwrap();
 
     let journal = stores.journal_of(&id).await;
-    let before_and_after = |entry: &JournalEntry| (entry.before.clone(), entry.after.clone());
-    let (four, five) = (Some(created.placement()), Some(patched.placement()));
-    let states = journal.iter().map(before_and_after).collect_vec();
-    assert_eq!(
-        states,
-        [(None, four.clone()), (four, five.clone()), (five, None)]
-    );
-    assert_eq!(
-        [journal[0].revision, journal[1].revision],
-        [created.revision, patched.revision]
-    );
-    assert!(
-        journal
-            .iter()
-            .map(|entry| entry.revision)
-            .tuple_windows()
-            .all(|(a, b)| a < b)
-    );
+    let [creation, patch, deletion] = journal.as_slice() else {
+        panic!("{journal:?}");
+    };
+    assert_eq!(creation.before, None);
+    assert_eq!(creation.after, Some(created.placement()));
+    assert_eq!(patch.before, Some(created.placement()));
+    assert_eq!(patch.after, Some(patched.placement()));
+    assert_eq!(deletion.before, Some(patched.placement()));
+    assert_eq!(deletion.after, None);
+    assert_eq!(creation.revision, created.revision);
+    assert_eq!(patch.revision, patched.revision);
+    assert!(creation.revision < patch.revision);
+    assert!(patch.revision < deletion.revision);
     stores.finish().await;
 }
 
@@ -101,19 +90,15 @@ async fn a_change_keeps_what_it_does_not_name_and_an_empty_change_writes_nothing
         .await
         .unwrap();
     let text = CommentText::new(Some("Hm".to_owned()), "Fine.".to_owned(), None).unwrap();
-    assert_eq!(
-        patched,
-        Comment {
-            text,
-            revision: patched.revision,
-            ..created.clone()
-        }
-    );
+    let expected = Comment {
+        text,
+        revision: patched.revision,
+        ..created.clone()
+    };
+    assert_eq!(patched, expected);
     assert!(patched.revision > created.revision);
-    assert_eq!(
-        stores.table.comment(&created.id).await.unwrap(),
-        Some(patched.clone())
-    );
+    let stored = stores.table.comment(&created.id).await.unwrap();
+    assert_eq!(stored, Some(expected));
 
     let again = stores
         .table
@@ -135,14 +120,26 @@ async fn an_id_is_created_once() {
     }));
     let (created, refused): (Vec<_>, Vec<_>) = creates.await.into_iter().partition_result();
     assert_eq!(created.len(), 1, "{refused:?}");
-    assert!(
-        refused
-            .iter()
-            .all(|error| matches!(error, WriteError::AlreadyExists)),
-        "{refused:?}"
-    );
+    for error in &refused {
+        assert!(matches!(error, WriteError::AlreadyExists), "{refused:?}");
+    }
     assert_eq!(stores.journal_of(&data::comment_id("c1")).await.len(), 1);
     stores.finish().await;
+}
+
+/// The change by the writer of this number: each of the first five changes another field, all
+/// others the body.
+fn patch_by(number: usize) -> CommentPatch {
+    let mut patch = CommentPatch::default();
+    match number {
+        0 => patch.rating = Some(data::rating(5)),
+        1 => patch.language = Some(data::language("ko")),
+        2 => patch.title = Some(Some("Title".to_owned())),
+        3 => patch.author = Some(Some("Bob".to_owned())),
+        4 => patch.status = Some(Status::Hidden),
+        _ => patch.body = Some(format!("Body {number}")),
+    }
+    patch
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -150,35 +147,12 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
     const WRITERS: usize = 32;
     let (stores, created) = with_comment(1).await;
     let changes = (0..WRITERS).map(async |number| {
-        let patch = match number {
-            0 => rate(5),
-            1 => CommentPatch {
-                language: Some(data::language("ko")),
-                ..CommentPatch::default()
-            },
-            2 => CommentPatch {
-                title: Some(Some("Title".to_owned())),
-                ..CommentPatch::default()
-            },
-            3 => CommentPatch {
-                author: Some(Some("Bob".to_owned())),
-                ..CommentPatch::default()
-            },
-            4 => CommentPatch {
-                status: Some(Status::Hidden),
-                ..CommentPatch::default()
-            },
-            _ => CommentPatch {
-                body: Some(format!("Body {number}")),
-                ..CommentPatch::default()
-            },
-        };
-        stores
+        let patched = stores
             .table
-            .patch_comment(&created.id, |_| true, &patch)
+            .patch_comment(&created.id, |_| true, &patch_by(number))
             .await
-            .unwrap()
-            .revision
+            .unwrap();
+        patched.revision
     });
     let revisions: BTreeSet<Revision> = join_all(changes).await.into_iter().collect();
     assert_eq!(revisions.len(), WRITERS);
@@ -189,46 +163,26 @@ async fn concurrent_unconditional_changes_of_one_comment_all_happen() {
         Some("Bob".to_owned()),
     )
     .unwrap();
-    assert_eq!(
-        (
-            comment.rating.get(),
-            comment.language.as_str(),
-            comment.status
-        ),
-        (5, "ko", Status::Hidden)
-    );
+    assert_eq!(comment.rating.get(), 5);
+    assert_eq!(comment.language.as_str(), "ko");
+    assert_eq!(comment.status, Status::Hidden);
     assert_eq!(comment.text, text);
     assert_eq!(Some(&comment.revision), revisions.last());
     // In the journal, each change continues from the one before.
     let journal = stores.journal_of(&created.id).await;
-    assert_eq!(
-        journal
-            .iter()
-            .skip(1)
-            .map(|entry| entry.revision)
-            .collect::<BTreeSet<_>>(),
-        revisions
-    );
-    assert!(
-        journal
-            .iter()
-            .tuple_windows()
-            .all(|(a, b)| a.after == b.before),
-        "{journal:?}"
-    );
+    let in_journal: BTreeSet<Revision> = journal[1..].iter().map(|entry| entry.revision).collect();
+    assert_eq!(in_journal, revisions);
+    for (entry, next) in journal.iter().tuple_windows() {
+        assert_eq!(entry.after, next.before, "{journal:?}");
+    }
 
-    let deletions = join_all(
-        (0..WRITERS).map(async |_| stores.table.delete_comment(&created.id, |_| true).await),
-    )
-    .await;
+    let deletions = (0..WRITERS).map(|_| stores.table.delete_comment(&created.id, |_| true));
+    let deletions = join_all(deletions).await;
     let (done, refused): (Vec<_>, Vec<_>) = deletions.into_iter().partition_result();
     assert_eq!(done.len(), 1, "{refused:?}");
-    assert!(
-        refused
-            .iter()
-            .all(|error| matches!(error, WriteError::NotFound)),
-        "{refused:?}"
-    );
+    for error in &refused {
+        assert!(matches!(error, WriteError::NotFound), "{refused:?}");
+    }
     stores.finish().await;
 }
 
@@ -240,10 +194,12 @@ async fn an_item_collection_larger_than_one_answer_is_read_completely() {
     new.text = CommentText::new(None, "😀".repeat(CommentText::BODY_MAX_CHARS), None).unwrap();
     stores.table.create_comment(new, None).await.unwrap();
     let (primary, duplicates) = collection(&stores.table, &data::comment_id("c2")).await;
-    assert_eq!((primary.len(), duplicates.len()), (0, 0));
+    assert_eq!(primary.len(), 0);
+    assert_eq!(duplicates.len(), 0);
     stores.deliver_all().await;
     let (primary, duplicates) = collection(&stores.table, &data::comment_id("c1")).await;
-    assert_eq!((primary.len(), duplicates.len()), (1, 31));
+    assert_eq!(primary.len(), 1);
+    assert_eq!(duplicates.len(), 31);
     stores.finish().await;
 }
 
@@ -253,12 +209,9 @@ async fn comments_of_a_page_are_read_at_once_however_many_and_large_they_are() {
     // More keys than a call takes. The first 45 items are more than the 16 MB of an answer.
     let mut comments = stores.create_all(0..120, |_| data::product(PRODUCT)).await;
     for comment in &comments[..45] {
+        let padding = data::text_value("x".repeat(390_000));
         stores
-            .break_primary_item(
-                &comment.id,
-                "padding",
-                data::text_value("x".repeat(390_000)),
-            )
+            .break_primary_item(&comment.id, "padding", padding)
             .await;
     }
     stores
@@ -267,12 +220,11 @@ async fn comments_of_a_page_are_read_at_once_however_many_and_large_they_are() {
     let elsewhere = stores
         .create_numbered(500, data::product("elsewhere"))
         .await;
-    let others = [elsewhere.id, data::comment_id("absent")];
-    let ids = comments
+    let mut ids = comments
         .iter()
         .map(|comment| comment.id.clone())
-        .chain(others)
         .collect_vec();
+    ids.extend([elsewhere.id, data::comment_id("absent")]);
     let mut read = stores
         .table
         .comments_in(&data::product(PRODUCT), &ids)
@@ -282,11 +234,7 @@ async fn comments_of_a_page_are_read_at_once_however_many_and_large_they_are() {
     comments.remove(50);
     let problem = read.remove(50).unwrap().unwrap_err().to_string();
     assert!(problem.contains("attribute language"), "{problem}");
-    assert_eq!(
-        read.into_iter()
-            .map(|comment| comment.unwrap().unwrap())
-            .collect_vec(),
-        comments
-    );
+    let read = read.into_iter().map(|comment| comment.unwrap().unwrap());
+    assert_eq!(read.collect_vec(), comments);
     stores.stop().await;
 }
