@@ -8,7 +8,7 @@ use std::{
 
 use itertools::Itertools;
 use model::{
-    Filter, ProductId, RatingSet,
+    Filter, ProductId,
     plan::{IndexEdit, index_edits},
 };
 use page_index::{PageIndex, RankedQuery};
@@ -36,11 +36,11 @@ fn product(number: u64) -> ProductId {
 
 async fn total(index: &PageIndex, table_id: &str, product: &ProductId) -> Result<u64, StoreError> {
     let query = RankedQuery::new(product, &Filter::ANY);
-    let answers = index.ranked(&[query], table_id, now()).await?;
-    Ok(answers[0]
-        .as_ref()
-        .unwrap_or_else(|not_ready| panic!("{product:?}: {not_ready}"))
-        .all)
+    let mut answers = index.ranked(&[query], table_id, now()).await?;
+    match answers.remove(0) {
+        Ok(ranked) => Ok(ranked.all),
+        Err(not_ready) => panic!("{product:?}: {not_ready}"),
+    }
 }
 
 #[tokio::test]
@@ -52,12 +52,8 @@ async fn the_answers_of_a_cluster_equal_a_brute_force_sort() {
     fill(&index, &products, &mut random).await;
     for product in &products {
         check_product(&index, product, &mut random).await;
-        check_positions(
-            &index,
-            product,
-            &Filter::new(None, RatingSet::parse("1.2.5").ok()),
-        )
-        .await;
+        let filter = data::filter(None, Some("1.2.5"));
+        check_positions(&index, product, &filter).await;
         check_stats(&index, product, &Filter::ANY).await;
     }
     // Every master holds a part of the index, and `clear` empties all of them.
@@ -73,18 +69,23 @@ async fn the_answers_of_a_cluster_equal_a_brute_force_sort() {
 #[tokio::test]
 async fn a_rebuild_refuses_masters_that_may_evict() {
     let cluster = RedisCluster::start().await;
-    let (first, last) = (0, 2);
-    for evicting in [first, last] {
+    // The first and the last master.
+    for evicting in [0, 2] {
         cluster
             .ask::<()>(evicting, "CONFIG SET maxmemory-policy allkeys-lru")
             .await;
         let error = cluster.index().begin_rebuild().await.unwrap_err();
         let port = cluster.port_of(evicting).to_string();
-        let names = |detail: &String| detail.contains("allkeys-lru") && detail.contains(&port);
-        assert!(
-            matches!(&error, StoreError::Call { remedy: Remedy::CallOperator, detail, .. } if names(detail)),
-            "{error:?}"
-        );
+        let StoreError::Call {
+            remedy: Remedy::CallOperator,
+            detail,
+            ..
+        } = &error
+        else {
+            panic!("{error:?}");
+        };
+        assert!(detail.contains("allkeys-lru"), "{error:?}");
+        assert!(detail.contains(&port), "{error:?}");
         cluster
             .ask::<()>(evicting, "CONFIG SET maxmemory-policy noeviction")
             .await;
@@ -92,38 +93,69 @@ async fn a_rebuild_refuses_masters_that_may_evict() {
     cluster.index().begin_rebuild().await.unwrap();
 }
 
-fn placement(of_product: u64, language: &str) -> model::Placement {
-    data::placement(&product(of_product), language, 3)
+/// How often the index answered, and how often it said that it was unavailable.
+#[derive(Default)]
+struct Asked {
+    answers: u64,
+    refusals: u64,
 }
 
-/// Requests all products while the flag is set. Each answer is correct, or says that the index is
+/// Requests all products until the flag is set. Each has this total at least, or the index is
 /// unavailable.
 async fn keep_asking(
     index: &PageIndex,
     table_id: &str,
-    totals_min: &[u64],
-    go_on: &AtomicBool,
-) -> (u64, u64) {
-    let (mut answers, mut refusals) = (0, 0);
-    while go_on.load(Ordering::Relaxed) {
-        for (number, total_min) in (0..).zip(totals_min) {
+    total_min: u64,
+    is_over: &AtomicBool,
+) -> Asked {
+    let mut asked = Asked::default();
+    while !is_over.load(Ordering::Relaxed) {
+        for number in 0..PRODUCTS {
             match total(index, table_id, &product(number)).await {
                 Ok(found) => {
                     assert!(
-                        found >= *total_min,
+                        found >= total_min,
                         "product {number}: {found} of {total_min}"
                     );
-                    answers += 1;
+                    asked.answers += 1;
                 }
                 Err(error) => {
                     assert!(error.is_unavailable(), "{error:?}");
-                    refusals += 1;
+                    asked.refusals += 1;
                 }
             }
         }
         tokio::task::yield_now().await;
     }
-    (answers, refusals)
+    asked
+}
+
+/// Applies an edit about a comment that never existed until it fails, because the product's master
+/// is lost.
+async fn wait_for_a_failing_edit(index: &PageIndex, product: &ProductId) {
+    let placement = data::placement(product, "en", 3);
+    let edits = index_edits(&data::comment_id("nobody"), None, &[placement]);
+    wait_for("an edit that fails", async || {
+        match index.apply(&edits).await {
+            Ok(()) => Err("all edits succeed"),
+            Err(error) if error.is_unavailable() => Ok(()),
+            Err(error) => panic!("{error:?}"),
+        }
+    })
+    .await;
+}
+
+async fn wait_for_all_products(index: &PageIndex, table_id: &str) {
+    wait_for("all products", async || {
+        for number in 0..PRODUCTS {
+            let answer = total(index, table_id, &product(number)).await;
+            if let Err(error) = answer {
+                return Err(error.to_string());
+            }
+        }
+        Ok(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -141,30 +173,19 @@ async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
     stores.deliver_all().await;
     stores.rebuild().await;
     let table_id = stores.table_id().await;
-    let totals = vec![2; usize::try_from(PRODUCTS).unwrap()];
     // The replicas must hold everything that is requested later. Otherwise the test would be about
     // lost writes.
     for master in cluster.masters().await {
         cluster.ask::<u64>(master, "WAIT 1 10000").await;
     }
 
-    let victim = cluster
-        .master_of(&stores.redis().key_name(&data::rated(&product(0), 1)))
-        .await;
-    let go_on = AtomicBool::new(true);
-    let reads = keep_asking(&stores.index, &table_id, &totals, &go_on);
+    let key = stores.redis().key_name(&data::rated(&product(0), 1));
+    let victim = cluster.master_of(&key).await;
+    let is_over = AtomicBool::new(false);
+    let reads = keep_asking(&stores.index, &table_id, 2, &is_over);
     let writes = async {
         cluster.hang(victim);
-        wait_for("an edit that fails", async || {
-            // An edit about a comment that never existed, in the product whose master is lost.
-            let edits = index_edits(&data::comment_id("nobody"), None, &[placement(0, "en")]);
-            match stores.index.apply(&edits).await {
-                Ok(()) => Err("all edits succeed"),
-                Err(error) if error.is_unavailable() => Ok(()),
-                Err(error) => panic!("{error:?}"),
-            }
-        })
-        .await;
+        wait_for_a_failing_edit(&stores.index, &product(0)).await;
         stores
             .create_all(2 * PRODUCTS..3 * PRODUCTS, |number| {
                 product(number % PRODUCTS)
@@ -172,30 +193,16 @@ async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
             .await;
         // The handler retries until the replica has taken over.
         stores.deliver_all().await;
-        wait_for("all products", async || {
-            for number in 0..PRODUCTS {
-                total(&stores.index, &table_id, &product(number))
-                    .await
-                    .map_err(|error| error.to_string())?;
-            }
-            Ok::<_, String>(())
-        })
-        .await;
-        go_on.store(false, Ordering::Relaxed);
+        wait_for_all_products(&stores.index, &table_id).await;
+        is_over.store(true, Ordering::Relaxed);
     };
-    let ((answers, refusals), ()) = tokio::join!(reads, writes);
-    assert!(
-        answers > 0 && refusals > 0,
-        "{answers} answers, {refusals} refusals"
-    );
+    let (asked, ()) = tokio::join!(reads, writes);
+    assert!(asked.answers > 0, "no answers");
+    assert!(asked.refusals > 0, "no refusals");
     assert!(!cluster.masters().await.contains(&victim));
     for number in 0..PRODUCTS {
-        assert_eq!(
-            total(&stores.index, &table_id, &product(number))
-                .await
-                .unwrap(),
-            3
-        );
+        let total = total(&stores.index, &table_id, &product(number)).await;
+        assert_eq!(total.unwrap(), 3);
     }
     stores.finish().await;
 }
@@ -214,109 +221,133 @@ async fn a_process_that_only_pings_the_cluster_notices_a_fail_over() {
     assert!(!cluster.masters().await.contains(&victim));
 }
 
+/// Every product has all ratings: while a slot moves, a set that does not exist may be on either
+/// master.
+const RATINGS: u64 = 5;
+
+/// Edits that put a comment into the index. Those of the first numbers have one comment of each
+/// product and rating, the next ones a second comment of each product.
+fn edits_of(number: u64) -> Vec<IndexEdit> {
+    let id = data::comment_id(&format!("c{number:04}"));
+    let product = product(number % PRODUCTS);
+    let placement = data::placement(&product, "en", 1 + number / PRODUCTS % RATINGS);
+    data::index_comment(&id, &placement, now())
+}
+
+/// A slot that moves from one master to another.
+struct MovingSlot<'cluster> {
+    cluster: &'cluster RedisCluster,
+    slot: u16,
+    from: usize,
+    to: usize,
+}
+
+impl MovingSlot<'_> {
+    async fn begin(&self) {
+        let Self { slot, from, to, .. } = *self;
+        let importing = format!("CLUSTER SETSLOT {slot} IMPORTING {}", self.cluster.id(from));
+        self.cluster.ask::<()>(to, &importing).await;
+        let migrating = format!("CLUSTER SETSLOT {slot} MIGRATING {}", self.cluster.id(to));
+        self.cluster.ask::<()>(from, &migrating).await;
+    }
+
+    async fn keys(&self) -> Vec<String> {
+        let command = format!("CLUSTER GETKEYSINSLOT {} 1000", self.slot);
+        self.cluster.ask(self.from, &command).await
+    }
+
+    async fn move_key(&self, key: &str) {
+        let port = self.cluster.port_of(self.to);
+        let command = format!("MIGRATE 127.0.0.1 {port} {key} 0 10000");
+        self.cluster.ask::<()>(self.from, &command).await;
+    }
+
+    async fn end(&self) {
+        let new_master = self.cluster.id(self.to);
+        let command = format!("CLUSTER SETSLOT {} NODE {new_master}", self.slot);
+        for node in [self.to, self.from] {
+            self.cluster.ask::<()>(node, &command).await;
+        }
+    }
+}
+
+/// Moves the slot while edits are made in it.
+async fn move_during_edits(moving: &MovingSlot<'_>, index: &PageIndex, key_of_product_0: &str) {
+    let scan = index.begin_index_scan().await.unwrap();
+    assert!(index.is_index_scan_valid(&scan).await.unwrap());
+    moving.begin().await;
+    // A scan is unreliable now and must fail.
+    let error = index.begin_index_scan().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    assert!(!index.is_index_scan_valid(&scan).await.unwrap());
+    let keys = moving.keys().await;
+    assert!(keys.iter().any(|key| key == key_of_product_0));
+    let mut refused = 0;
+    for (moved, key) in keys.iter().enumerate() {
+        moving.move_key(key).await;
+        if moved + 1 < keys.len() {
+            // The keys of the slot are on two masters. An edit runs completely on one of them or
+            // not at all.
+            if let Err(error) = index.apply(&edits_of(0)).await {
+                assert!(error.is_unavailable(), "{error:?}");
+                refused += 1;
+            }
+        }
+    }
+    assert!(refused > 0);
+    // All keys are on the new master, but the old one still serves the slot. Redirection finds
+    // existing keys, several at once.
+    let again = [0, PRODUCTS, 1, 2].map(edits_of).concat();
+    index.apply(&again).await.unwrap();
+    let total = total(index, TABLE_ID, &product(0)).await;
+    assert_eq!(total.unwrap(), RATINGS);
+    moving.end().await;
+    // From here on, new keys may also appear.
+    for number in RATINGS * PRODUCTS..(RATINGS + 1) * PRODUCTS {
+        wait_for("an edit", async || {
+            let applied = index.apply(&edits_of(number)).await;
+            applied.map_err(|error| error.to_string())
+        })
+        .await;
+    }
+    wait_for("a scan", async || {
+        let begun = index.begin_index_scan().await;
+        begun.map_err(|error| error.to_string())
+    })
+    .await;
+    // The servers are the same, but the moved keys may not have been scanned.
+    assert!(!index.is_index_scan_valid(&scan).await.unwrap());
+}
+
 #[tokio::test]
 async fn a_slot_moved_during_edits_and_reads_ends_correct() {
     let cluster = RedisCluster::start().await;
     let config = cluster.config();
     let index = redis_index::connect(&config).unwrap();
     make_ready(&index, now()).await;
-    // Every product has all ratings: while a slot moves, a set that does not exist may be in either
-    // place.
-    const RATINGS: u64 = 5;
-    let edit = |number: u64| -> Vec<IndexEdit> {
-        let id = data::comment_id(&format!("c{number:04}"));
-        let placement = data::placement(
-            &product(number % PRODUCTS),
-            "en",
-            1 + number / PRODUCTS % RATINGS,
-        );
-        data::index_comment(&id, &placement, now())
-    };
     for number in 0..RATINGS * PRODUCTS {
-        index.apply(&edit(number)).await.unwrap();
+        index.apply(&edits_of(number)).await.unwrap();
     }
     let key = config.key_name(&data::rated(&product(0), 1));
-    let (slot, from) = (cluster.slot_of(&key).await, cluster.master_of(&key).await);
-    let to = cluster
-        .masters()
-        .await
-        .into_iter()
-        .find(|master| *master != from)
-        .unwrap();
-
-    let scan = index.begin_index_scan().await.unwrap();
-    assert!(index.is_index_scan_valid(&scan).await.unwrap());
-    let (go_on, totals) = (
-        AtomicBool::new(true),
-        vec![RATINGS; usize::try_from(PRODUCTS).unwrap()],
-    );
-    let reads = keep_asking(&index, TABLE_ID, &totals, &go_on);
-    let moves = async {
-        cluster
-            .ask::<()>(
-                to,
-                &format!("CLUSTER SETSLOT {slot} IMPORTING {}", cluster.id(from)),
-            )
-            .await;
-        cluster
-            .ask::<()>(
-                from,
-                &format!("CLUSTER SETSLOT {slot} MIGRATING {}", cluster.id(to)),
-            )
-            .await;
-        // A scan is unreliable now and must fail.
-        let error = index.begin_index_scan().await.unwrap_err();
-        assert!(error.is_unavailable(), "{error:?}");
-        assert!(!index.is_index_scan_valid(&scan).await.unwrap());
-        let keys: Vec<String> = cluster
-            .ask(from, &format!("CLUSTER GETKEYSINSLOT {slot} 1000"))
-            .await;
-        assert!(keys.contains(&key));
-        let mut refused = 0;
-        for (moved, key) in keys.iter().enumerate() {
-            cluster
-                .ask::<()>(
-                    from,
-                    &format!("MIGRATE 127.0.0.1 {} {key} 0 10000", cluster.port_of(to)),
-                )
-                .await;
-            if moved + 1 < keys.len() {
-                // The keys of the slot are in two places. An edit runs completely in one place or
-                // not at all.
-                if let Err(error) = index.apply(&edit(0)).await {
-                    assert!(error.is_unavailable(), "{error:?}");
-                    refused += 1;
-                }
-            }
-        }
-        assert!(refused > 0);
-        // All keys are on the new master, but the old one still serves the slot. Redirection finds
-        // existing keys, several at once.
-        let again = [edit(0), edit(PRODUCTS), edit(1), edit(2)].concat();
-        index.apply(&again).await.unwrap();
-        assert_eq!(total(&index, TABLE_ID, &product(0)).await.unwrap(), RATINGS);
-        for node in [to, from] {
-            cluster
-                .ask::<()>(
-                    node,
-                    &format!("CLUSTER SETSLOT {slot} NODE {}", cluster.id(to)),
-                )
-                .await;
-        }
-        // From here on, new keys may also appear.
-        for number in RATINGS * PRODUCTS..(RATINGS + 1) * PRODUCTS {
-            wait_for("an edit", async || {
-                index
-                    .apply(&edit(number))
-                    .await
-                    .map_err(|error| error.to_string())
-            })
-            .await;
-        }
-        go_on.store(false, Ordering::Relaxed);
+    let slot = cluster.slot_of(&key).await;
+    let from = cluster.master_of(&key).await;
+    let mut masters = cluster.masters().await.into_iter();
+    let to = masters.find(|master| *master != from).unwrap();
+    let moving = MovingSlot {
+        cluster: &cluster,
+        slot,
+        from,
+        to,
     };
-    let ((answers, _), ()) = tokio::join!(reads, moves);
-    assert!(answers > 0);
+
+    let is_over = AtomicBool::new(false);
+    let reads = keep_asking(&index, TABLE_ID, RATINGS, &is_over);
+    let moves = async {
+        move_during_edits(&moving, &index, &key).await;
+        is_over.store(true, Ordering::Relaxed);
+    };
+    let (asked, ()) = tokio::join!(reads, moves);
+    assert!(asked.answers > 0);
     assert_eq!(cluster.master_of(&key).await, to);
     for number in 0..PRODUCTS {
         let key = config.key_name(&data::rated(&product(number), 1));
@@ -326,15 +357,6 @@ async fn a_slot_moved_during_edits_and_reads_ends_correct() {
         let expected = [0, RATINGS].map(|round| format!("c{:04}", number + round * PRODUCTS));
         assert_eq!(members.into_iter().sorted().collect_vec(), expected);
     }
-    wait_for("a scan", async || {
-        index
-            .begin_index_scan()
-            .await
-            .map_err(|error| error.to_string())
-    })
-    .await;
-    // The servers are the same, but the moved keys may not have been scanned.
-    assert!(!index.is_index_scan_valid(&scan).await.unwrap());
 }
 
 #[tokio::test]

@@ -9,9 +9,7 @@ use table::NewComment;
 
 use crate::fixture::{
     data,
-    function::{
-        Function, SECRET, TIMEOUT, Variables, page_indexer_variables, stream_writer_variables, with,
-    },
+    function::{Function, SECRET, TIMEOUT, page_indexer_variables, stream_writer_variables, with},
     gate::{self, Gate},
     iam::{self, IamDoor},
     invariants::Contents,
@@ -25,18 +23,17 @@ use crate::fixture::{
 const NEAR: Duration = Duration::from_secs(4);
 
 fn comment(number: u64) -> NewComment {
-    let comment = data::varied_comment(number);
-    let text = data::body(&format!("Body {number} {SECRET}"));
     NewComment {
         text: CommentText {
             title: Some(format!("Title {SECRET}")),
             author: Some(SECRET.to_owned()),
-            ..text
+            ..data::body(&format!("Body {number} {SECRET}"))
         },
-        ..comment
+        ..data::varied_comment(number)
     }
 }
 
+/// Creates comments, and returns the records of their creations.
 async fn create(stores: &Stores, numbers: std::ops::Range<u64>) -> Vec<Value> {
     let before = stores.lambda_records().await.len();
     for number in numbers {
@@ -63,38 +60,50 @@ fn sequence_numbers(records: &[Value]) -> Vec<String> {
 /// A record without its images: a poison record.
 fn broken(record: &Value) -> Value {
     let mut broken = record.clone();
-    broken["dynamodb"]["SequenceNumber"] = format!("{}7", sequence_number(record)).into();
-    broken["dynamodb"]
-        .as_object_mut()
-        .unwrap()
-        .retain(|name, _| !name.ends_with("Image"));
+    let change = broken["dynamodb"].as_object_mut().unwrap();
+    change.retain(|name, _| !name.ends_with("Image"));
+    let number = format!("{}7", sequence_number(record));
+    change.insert("SequenceNumber".to_owned(), number.into());
     broken
 }
 
-fn both(stores: &Stores, settings: &[(&'static str, &str)]) -> [(&'static str, Variables); 2] {
-    [
-        ("stream-writer", stream_writer_variables(stores)),
-        ("page-indexer", page_indexer_variables(stores)),
-    ]
-    .map(|(name, variables)| (name, with(variables, settings)))
+async fn start_writer(stores: &Stores, settings: &[(&'static str, &str)]) -> Function {
+    let variables = with(stream_writer_variables(stores), settings);
+    Function::start("stream-writer", variables).await
+}
+
+async fn start_indexer(stores: &Stores, settings: &[(&'static str, &str)]) -> Function {
+    let variables = with(page_indexer_variables(stores), settings);
+    Function::start("page-indexer", variables).await
 }
 
 async fn start_both(stores: &Stores, settings: &[(&'static str, &str)]) -> [Function; 2] {
-    let [(writer, of_writer), (indexer, of_indexer)] = both(stores, settings);
     [
-        Function::start(writer, of_writer).await,
-        Function::start(indexer, of_indexer).await,
+        start_writer(stores, settings).await,
+        start_indexer(stores, settings).await,
     ]
 }
 
+/// Delivers records. The function must report none of them for retry.
 async fn deliver_whole(function: &Function, records: &[Value]) {
     assert_eq!(function.deliver(records).await, Vec::<String>::new());
+}
+
+/// Delivers the records after the first `delivered` ones to both functions. Returns how many are
+/// delivered then.
+async fn deliver_new(stores: &Stores, functions: &[Function; 2], delivered: usize) -> usize {
+    let records = stores.lambda_records().await.split_off(delivered);
+    assert!(!records.is_empty());
+    for function in functions {
+        deliver_whole(function, &records).await;
+    }
+    stores.assert_invariants().await;
+    delivered + records.len()
 }
 
 #[tokio::test]
 async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_binaries() {
     let stores = Stores::start_with_redis().await;
-    let [(writer, of_writer), (indexer, of_indexer)] = both(&stores, &[]);
     // As deployed: `page-indexer` logs in to Redis with the credentials that Lambda gives it,
     // without a password.
     let door = IamDoor::start(&stores.redis().url, &unique_name("page-indexer")).await;
@@ -106,29 +115,21 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
         ("AWS_SECRET_ACCESS_KEY", iam::SECRET_KEY),
         ("AWS_SESSION_TOKEN", "a session/+=="),
     ];
-    let indexer = Function::start(indexer, with(of_indexer, &of_lambda)).await;
-    let functions = [Function::start(writer, of_writer).await, indexer];
-    let mut delivered = 0;
-    let mut deliver_new = async |step: &str| {
-        let records = stores.lambda_records().await.split_off(delivered);
-        assert!(!records.is_empty(), "{step}");
-        delivered += records.len();
-        for function in &functions {
-            deliver_whole(function, &records).await;
-        }
-        stores.assert_invariants().await;
-    };
+    let functions = [
+        start_writer(&stores, &[]).await,
+        start_indexer(&stores, &of_lambda).await,
+    ];
     create(&stores, 0..3).await;
-    deliver_new("inserts").await;
+    let delivered = deliver_new(&stores, &functions, 0).await;
     let id = data::comment_id("c1");
     stores
         .table
         .patch_comment(&id, |_| true, &data::rate(5))
         .await
         .unwrap();
-    deliver_new("a rating change").await;
+    let delivered = deliver_new(&stores, &functions, delivered).await;
     stores.table.delete_comment(&id, |_| true).await.unwrap();
-    deliver_new("a deletion").await;
+    deliver_new(&stores, &functions, delivered).await;
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 2);
     assert_eq!(door.checked_tokens().await.len(), 1);
     for function in functions {
@@ -138,13 +139,12 @@ async fn inserts_changes_and_deletions_reach_both_stores_through_the_deployed_bi
 }
 
 #[tokio::test]
-async fn a_broken_record_goes_to_the_quarantine_bucket_or_is_reported_and_its_neighbours_are_applied()
- {
+async fn a_broken_record_is_quarantined_or_reported_and_its_neighbours_are_applied() {
     let stores = Stores::start_with_redis().await;
     let s3 = S3::start().await;
-    let place = format!("s3://{BUCKET}/deployed");
+    let quarantine = format!("s3://{BUCKET}/deployed");
     let settings = [
-        ("PAGEMARK_QUARANTINE", place.as_str()),
+        ("PAGEMARK_QUARANTINE", quarantine.as_str()),
         ("PAGEMARK_S3_URL", s3.url.as_str()),
     ];
     let mut records = create(&stores, 0..5).await;
@@ -188,30 +188,37 @@ async fn a_broken_record_goes_to_the_quarantine_bucket_or_is_reported_and_its_ne
         ("PAGEMARK_QUARANTINE", "s3://no-such-bucket"),
         ("PAGEMARK_S3_URL", s3.url.as_str()),
     ];
-    let writer = Function::start(
-        "stream-writer",
-        with(stream_writer_variables(&stores), &settings),
-    )
-    .await;
+    let writer = start_writer(&stores, &settings).await;
     let mut later = create(&stores, 5..8).await;
     later.insert(1, broken.clone());
     assert_eq!(writer.deliver(&later).await, [sequence_number(&broken)]);
     let ended = writer.finish().await;
     assert!(ended.stdout.contains("NoSuchBucket"), "{}", ended.stdout);
-    assert_eq!(
-        Contents::read(&stores.table).await.duplicates,
-        8 * 31,
-        "its neighbours are applied"
-    );
+    let contents = Contents::read(&stores.table).await;
+    assert_eq!(contents.duplicates, 8 * 31, "its neighbours are applied");
     stores.finish().await;
 }
 
+/// A function refuses what is no event, and repeats nothing of it.
+async fn assert_refuses(function: &Function, event: &str) {
+    match function.invoke(event.to_owned(), TIMEOUT).await {
+        Outcome::Error(error) => {
+            assert!(error["errorType"].is_string(), "{event}: {error}");
+            assert!(error["errorMessage"].is_string(), "{event}: {error}");
+            assert!(
+                !error.to_string().contains(SECRET),
+                "a comment's text is in the answer: {error}"
+            );
+        }
+        Outcome::Response(response) => panic!("{event} was taken for an event: {response}"),
+    }
+}
+
 #[tokio::test]
-async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_and_the_process_continues()
- {
+async fn invalid_events_and_records_are_refused_and_no_log_has_their_text() {
     let stores = Stores::start_with_redis().await;
     let records = create(&stores, 0..3).await;
-    // A text in place of a map. Neither the answer nor the log may repeat it.
+    // A text instead of a map. Neither the answer nor the log may repeat it.
     let mut misshapen = records[0].clone();
     misshapen["dynamodb"]["NewImage"]["comment_blob"] = SECRET.into();
     let nonsense = [
@@ -232,42 +239,18 @@ async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_an
     }
     for function in start_both(&stores, &[("PAGEMARK_LOG", "trace")]).await {
         for event in &nonsense {
-            match function.invoke(event.clone(), TIMEOUT).await {
-                Outcome::Error(error) => {
-                    assert!(
-                        error["errorType"].is_string() && error["errorMessage"].is_string(),
-                        "{event}: {error}"
-                    );
-                    assert!(
-                        !error.to_string().contains(SECRET),
-                        "a comment's text is in the answer: {error}"
-                    );
-                }
-                Outcome::Response(response) => panic!("{event} was taken for an event: {response}"),
-            }
+            assert_refuses(&function, event).await;
         }
-        assert_eq!(
-            function
-                .deliver(&[&records[..], &poison].concat())
-                .await
-                .len(),
-            4
-        );
+        let with_poison = [&records[..], &poison].concat();
+        assert_eq!(function.deliver(&with_poison).await.len(), 4);
+        // The process continues.
         deliver_whole(&function, &records).await;
         // Checks the whole log.
         let ended = function.finish().await;
-        assert_eq!(
-            ended.logged("a record can never be processed").len(),
-            4,
-            "{}",
-            ended.stdout
-        );
-        assert_eq!(
-            ended.stdout.matches("\"ERROR\"").count(),
-            nonsense.len() + 4,
-            "{}",
-            ended.stdout
-        );
+        let never = ended.logged("a record can never be processed");
+        assert_eq!(never.len(), 4, "{}", ended.stdout);
+        let errors = ended.stdout.matches("\"ERROR\"").count();
+        assert_eq!(errors, nonsense.len() + 4, "{}", ended.stdout);
     }
     stores.assert_invariants().await;
     stores.finish().await;
@@ -277,11 +260,8 @@ async fn invalid_events_and_records_are_refused_without_their_text_in_any_log_an
 async fn while_the_table_hangs_a_batch_fails_before_the_deadline_and_later_succeeds() {
     let stores = Stores::start_with_redis().await;
     let gate = Gate::start(&stores.engine_url(), gate::BATCH_WRITES).await;
-    let variables = with(
-        stream_writer_variables(&stores),
-        &[("PAGEMARK_DYNAMODB_URL", gate.url.as_str())],
-    );
-    let writer = Function::start("stream-writer", variables).await;
+    let through_gate = [("PAGEMARK_DYNAMODB_URL", gate.url.as_str())];
+    let writer = start_writer(&stores, &through_gate).await;
     let records = create(&stores, 0..5).await;
     gate.hold_after(0);
     assert_eq!(
@@ -309,14 +289,17 @@ async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbe
     records.extend(stores.lambda_records().await.split_off(3));
     records.push(broken(&records[0]));
     let folder = tempfile::tempdir().unwrap();
-    let place = format!("folder:{}", folder.path().display());
+    let quarantine = format!("folder:{}", folder.path().display());
     let settings = [
-        ("PAGEMARK_QUARANTINE", place.as_str()),
+        ("PAGEMARK_QUARANTINE", quarantine.as_str()),
         ("PAGEMARK_METRICS_NAMESPACE", "Pagemark/one"),
         ("PAGEMARK_LOG", "debug"),
     ];
-    for ((name, variables), writes) in both(&stores, &settings).into_iter().zip([3 * 31 + 16, 3]) {
-        let function = Function::start(name, variables).await;
+    let [writer, indexer] = start_both(&stores, &settings).await;
+    for (function, name, writes) in [
+        (writer, "stream-writer", 3 * 31 + 16),
+        (indexer, "page-indexer", 3),
+    ] {
         deliver_whole(&function, &records).await;
         let ended = function.finish().await;
         let [metrics] = &ended.metrics()[..] else {
@@ -340,18 +323,12 @@ async fn each_invocation_prints_its_metrics_and_logs_comments_and_sequence_numbe
         assert!(age_ms < 600_000, "the records are new: {metrics}");
 
         let logged = ended.logged("the comment is in line");
-        let named: Vec<String> = logged
-            .iter()
-            .map(|line| {
-                format!(
-                    "{} {}",
-                    line["fields"]["comment"], line["fields"]["sequence_number"]
-                )
-                .replace('"', "")
-            })
-            .collect();
-        let numbers = sequence_numbers(&records);
-        assert_eq!(named, [0, 1, 2].map(|at| format!("c{at} {}", numbers[at])));
+        assert_eq!(logged.len(), 3);
+        for (number, line) in logged.iter().enumerate() {
+            let fields = &line["fields"];
+            assert_eq!(fields["comment"], format!("c{number}"));
+            assert_eq!(fields["sequence_number"], sequence_number(&records[number]));
+        }
         let [poison] = &ended.logged("a record can never be processed")[..] else {
             panic!("{}", ended.stdout)
         };

@@ -39,35 +39,26 @@ fn mistakes() -> Vec<Vec<u8>> {
     ];
     let mut mistakes: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     mistakes.push(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec());
-    mistakes.push(
-        format!(
-            "GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n",
-            "x".repeat(200_000)
-        )
-        .into_bytes(),
-    );
+    let long = "x".repeat(200_000);
+    mistakes.push(format!("GET / HTTP/1.1\r\nHost: a\r\nX: {long}\r\n\r\n").into_bytes());
     mistakes
 }
 
 /// Waits until each of the stack's scheduled runs has begun and ended since an instant.
 async fn both_runs_since(engine: &str, since: Timestamp) {
-    let table = Table::connect(&TableConfig::new(
-        "pagemark",
-        Some(format!("http://{engine}")),
-    ))
-    .await;
+    let engine = format!("http://{engine}");
+    let table = Table::connect(&TableConfig::new("pagemark", Some(engine))).await;
+    let since = since.to_string();
     wait_for("a run of `recent` and one of `audit`", async || {
-        let runs: BTreeMap<String, Value> =
-            table.states("run").await.unwrap().into_iter().collect();
-        let since = |name: &str| {
-            runs.get(name)
-                .is_some_and(|run| run["began"].as_str() > Some(&since.to_string()))
-        };
-        if since("recent") && since("audit") {
-            Ok(())
-        } else {
-            Err(runs)
+        let runs = table.states("run").await.unwrap();
+        let runs: BTreeMap<String, Value> = runs.into_iter().collect();
+        for name in ["recent", "audit"] {
+            let began = runs.get(name).and_then(|run| run["began"].as_str());
+            if began.is_none_or(|began| began <= since.as_str()) {
+                return Err(runs);
+            }
         }
+        Ok(())
     })
     .await;
 }
@@ -78,12 +69,9 @@ fn assert_no_trouble(log: &str) {
         .lines()
         .filter(|line| line.contains("WARN") || line.contains("ERROR"))
         .collect();
-    assert!(
-        trouble.is_empty(),
-        "{} lines, such as {}",
-        trouble.len(),
-        trouble[0]
-    );
+    if let Some(first) = trouble.first() {
+        panic!("{} lines, such as {first}", trouble.len());
+    }
 }
 
 #[tokio::test]
@@ -91,7 +79,8 @@ async fn client_errors_and_an_idle_restart_leave_no_warning_in_the_log() {
     let folder = tempfile::tempdir().unwrap();
     let often = ["--repair-every", "1", "--audit-every", "1"];
     let began = process::now();
-    let up = Up::start(folder.path(), &[&often[..], &["--demo", "10"]].concat()).await;
+    let with_demo = [&often[..], &["--demo", "10"]].concat();
+    let up = Up::start(folder.path(), &with_demo).await;
     for mistake in mistakes() {
         for address in [up.api.authority(), &up.engine] {
             send(address, &mistake).await;

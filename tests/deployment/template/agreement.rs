@@ -10,6 +10,19 @@ use serde_json::{Value, json};
 
 use super::{TEMPLATE, project_file, properties};
 
+/// A key of two attributes, as the template describes it.
+fn keys(hash: &str, range: &str) -> Value {
+    json!([
+        {"AttributeName": hash, "KeyType": "HASH"},
+        {"AttributeName": range, "KeyType": "RANGE"},
+    ])
+}
+
+/// An index, as the template describes it.
+fn index(name: &str, keys: Value, projected: Value) -> Value {
+    json!({"IndexName": name, "KeySchema": keys, "Projection": projected})
+}
+
 #[test]
 fn the_template_and_the_code_describe_one_table() {
     use model::{
@@ -18,40 +31,25 @@ fn the_template_and_the_code_describe_one_table() {
         },
         primaries::PRIMARIES_PROJECTED,
     };
-    let of_code = [
-        PK,
-        SK,
-        CD,
-        SHARD,
-        PCD,
-        AUTHOR_ID,
-        UNPUBLISHED,
-        UNPUBLISHED_CD,
-        EXPIRES_AT,
-    ];
-    let names = [
-        "pk",
-        "sk",
-        "cd",
-        "shard",
-        "pcd",
-        "author_id",
-        "unpublished",
-        "unpublished_cd",
-        "expires_at",
-    ];
-    assert_eq!(of_code, names);
-    let indexes = [
-        table::GSI,
-        table::PRIMARIES,
-        table::AUTHORS,
-        table::MODERATION,
-    ];
-    assert_eq!(indexes, ["gsi", "primaries", "authors", "moderation"]);
-    let key = |name: &str, kind: &str| json!({"AttributeName": name, "KeyType": kind});
-    let keys = |hash: &str, range: &str| json!([key(hash, "HASH"), key(range, "RANGE")]);
-    let index = |name: &str, keys: Value, projected: Value| json!({"IndexName": name, "KeySchema": keys, "Projection": projected});
+    for (of_code, name) in [
+        (PK, "pk"),
+        (SK, "sk"),
+        (CD, "cd"),
+        (SHARD, "shard"),
+        (PCD, "pcd"),
+        (AUTHOR_ID, "author_id"),
+        (UNPUBLISHED, "unpublished"),
+        (UNPUBLISHED_CD, "unpublished_cd"),
+        (EXPIRES_AT, "expires_at"),
+        (table::GSI, "gsi"),
+        (table::PRIMARIES, "primaries"),
+        (table::AUTHORS, "authors"),
+        (table::MODERATION, "moderation"),
+    ] {
+        assert_eq!(of_code, name);
+    }
     let all = json!({"ProjectionType": "ALL"});
+    let keys_only = json!({"ProjectionType": "KEYS_ONLY"});
     let of_primaries =
         json!({"ProjectionType": "INCLUDE", "NonKeyAttributes": PRIMARIES_PROJECTED});
     let expected = json!({
@@ -59,7 +57,7 @@ fn the_template_and_the_code_describe_one_table() {
         "GlobalSecondaryIndexes": [
             index(table::GSI, keys(SK, CD), all.clone()),
             index(table::PRIMARIES, keys(SHARD, PCD), of_primaries),
-            index(table::AUTHORS, keys(AUTHOR_ID, PK), json!({"ProjectionType": "KEYS_ONLY"})),
+            index(table::AUTHORS, keys(AUTHOR_ID, PK), keys_only),
             index(table::MODERATION, keys(UNPUBLISHED, UNPUBLISHED_CD), all),
         ],
         "BillingMode": "PAY_PER_REQUEST",
@@ -86,10 +84,9 @@ fn the_local_stack_imitates_the_mappings_of_the_template() {
     ] {
         let mut mapping = properties(&format!("{function}Mapping")).clone();
         let filter = mapping["FilterCriteria"]["Filters"][0]["Pattern"].take();
-        assert_eq!(
-            serde_json::from_str::<Value>(filter.as_str().unwrap()).unwrap(),
-            pattern
-        );
+        let filter: Value = serde_json::from_str(filter.as_str().unwrap()).unwrap();
+        assert_eq!(filter, pattern);
+        let quarantine = json!({"Fn::GetAtt": ["QuarantineBucket", "Arn"]});
         let expected = json!({
             "FunctionName": {"Ref": function},
             "EventSourceArn": source,
@@ -105,38 +102,40 @@ fn the_local_stack_imitates_the_mappings_of_the_template() {
             // once would use up a smaller number.
             "MaximumRecordAgeInSeconds": 21_600,
             "MetricsConfig": {"Metrics": ["EventCount"]},
-            "DestinationConfig": {"OnFailure": {"Destination": {"Fn::GetAtt": ["QuarantineBucket", "Arn"]}}},
+            "DestinationConfig": {"OnFailure": {"Destination": quarantine}},
         });
         assert_eq!(mapping, expected, "{function}");
     }
 }
 
+/// The variables that the template gives to a process.
 fn given(logical_id: &str) -> BTreeMap<String, String> {
+    let mut given = BTreeMap::new();
     let properties = properties(logical_id);
     if let Some(variables) = properties["Environment"]["Variables"].as_object() {
-        return variables
-            .iter()
-            .map(|(name, value)| (name.clone(), resolved(value)))
-            .collect();
+        for (name, value) in variables {
+            given.insert(name.clone(), resolved(value));
+        }
+        return given;
     }
     let container = &properties["ContainerDefinitions"][0];
-    let entries = [&container["Environment"], &container["Secrets"]]
-        .into_iter()
-        .filter_map(Value::as_array)
-        .flatten();
-    let pair = |entry: &Value| {
-        // If the entry has a condition, take the first alternative.
-        let entry = if entry["Name"].is_string() {
-            entry
-        } else {
-            &entry["Fn::If"][1]
-        };
-        let value = entry.get("Value").unwrap_or(&entry["ValueFrom"]);
-        (entry["Name"].as_str().unwrap().to_owned(), resolved(value))
-    };
-    entries.map(pair).collect()
+    for kind in ["Environment", "Secrets"] {
+        for entry in container[kind].as_array().into_iter().flatten() {
+            // If the entry has a condition, take the first alternative.
+            let entry = if entry["Name"].is_string() {
+                entry
+            } else {
+                &entry["Fn::If"][1]
+            };
+            let name = entry["Name"].as_str().unwrap().to_owned();
+            let value = entry.get("Value").unwrap_or(&entry["ValueFrom"]);
+            given.insert(name, resolved(value));
+        }
+    }
+    given
 }
 
+/// A value of the template with an example for each parameter.
 fn resolved(value: &Value) -> String {
     if let Some(text) = value.as_str() {
         return text.to_owned();
@@ -157,6 +156,7 @@ fn resolved(value: &Value) -> String {
     resolved
 }
 
+/// An example for what the template refers to by this name.
 fn named(name: &str) -> String {
     match name {
         "AWS::StackName" => "pagemark".to_owned(),
@@ -177,6 +177,24 @@ fn named(name: &str) -> String {
     }
 }
 
+/// The variable that an argument of a command may be given by.
+fn variable(argument: &clap::Arg) -> Option<String> {
+    let name = argument.get_env()?;
+    Some(name.to_string_lossy().into_owned())
+}
+
+/// The arguments of a command as flags, as far as the template gives a value.
+fn flags(command: &clap::Command, given: &BTreeMap<String, String>) -> Vec<String> {
+    let mut flags = Vec::new();
+    for argument in command.get_arguments() {
+        let value = variable(argument).and_then(|name| given.get(&name));
+        if let (Some(flag), Some(value)) = (argument.get_long(), value) {
+            flags.push(format!("--{flag}={value}"));
+        }
+    }
+    flags
+}
+
 #[test]
 fn each_process_gets_every_variable_that_it_needs_and_no_other() {
     for (logical_id, command) in [
@@ -188,22 +206,20 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
     ] {
         let given = given(logical_id);
         // Without a subcommand, the repair job started by hand prints the status.
-        let below = command.find_subcommand("status");
-        let all = || {
-            command
-                .get_arguments()
-                .chain(below.iter().flat_map(|below| below.get_arguments()))
-        };
-        let variable = |argument: &clap::Arg| {
-            argument
-                .get_env()
-                .map(|name| name.to_string_lossy().into_owned())
-        };
-        let known: BTreeSet<String> = all().filter_map(variable).collect();
-        let needed: BTreeSet<String> = all()
-            .filter(|argument| argument.is_required_set())
-            .filter_map(variable)
-            .collect();
+        let subcommand = command.find_subcommand("status");
+        let mut known = BTreeSet::new();
+        let mut needed = BTreeSet::new();
+        for command in [Some(&command), subcommand].into_iter().flatten() {
+            for argument in command.get_arguments() {
+                let Some(name) = variable(argument) else {
+                    continue;
+                };
+                if argument.is_required_set() {
+                    needed.insert(name.clone());
+                }
+                known.insert(name);
+            }
+        }
         let names: BTreeSet<String> = given.keys().cloned().collect();
         assert!(!needed.is_empty());
         assert!(
@@ -217,23 +233,18 @@ fn each_process_gets_every_variable_that_it_needs_and_no_other() {
             names.difference(&known)
         );
 
-        let flag = |argument: &clap::Arg| {
-            let value = given.get(&variable(argument)?)?;
-            Some(format!("--{}={value}", argument.get_long()?))
-        };
-        let mut flags = vec![logical_id.to_owned()];
-        flags.extend(command.get_arguments().filter_map(flag));
-        if let Some(below) = below {
-            flags.push(below.get_name().to_owned());
-            flags.extend(below.get_arguments().filter_map(flag));
+        // The command line that says the same.
+        let mut line = vec![logical_id.to_owned()];
+        line.extend(flags(&command, &given));
+        let mut words = 1 + given.len();
+        if let Some(subcommand) = subcommand {
+            line.push(subcommand.get_name().to_owned());
+            line.extend(flags(subcommand, &given));
+            words += 1;
         }
-        assert_eq!(
-            flags.len(),
-            1 + usize::from(below.is_some()) + given.len(),
-            "{logical_id}: {flags:?}"
-        );
+        assert_eq!(line.len(), words, "{logical_id}: {line:?}");
         command
-            .try_get_matches_from(flags)
+            .try_get_matches_from(line)
             .unwrap_or_else(|error| panic!("{logical_id}: {error}"));
     }
 }
@@ -253,13 +264,8 @@ fn each_process_logs_in_to_redis_by_iam_and_trusts_amazons_authorities() {
             given["PAGEMARK_REDIS_URL"].starts_with(&format!("rediss://pagemark-{user}@")),
             "{given:?}"
         );
-        assert_eq!(
-            (
-                &*given["PAGEMARK_REDIS_IAM"],
-                &*given["PAGEMARK_REDIS_MODE"]
-            ),
-            ("redis", "cluster")
-        );
+        assert_eq!(given["PAGEMARK_REDIS_IAM"], "redis");
+        assert_eq!(given["PAGEMARK_REDIS_MODE"], "cluster");
         assert_eq!(given["PAGEMARK_REDIS_CA"], authorities, "{process}");
     }
     assert!(
@@ -297,6 +303,35 @@ fn each_process_has_a_user_of_redis_with_the_permissions_that_are_tested() {
 /// CloudFormation quotas").
 const INLINE_BYTES_MAX: usize = 51_200;
 
+/// The outputs that documents name, as `$(output NAME)`.
+fn outputs_named(documents: &str) -> BTreeSet<&str> {
+    let mut outputs = BTreeSet::new();
+    for rest in documents.split("$(output ").skip(1) {
+        let mut words = rest.split(|character: char| !character.is_alphanumeric());
+        outputs.insert(words.next().unwrap());
+    }
+    outputs
+}
+
+/// The parameters that documents set, as `deploy NAME=VALUE ...`, over lines that end with a
+/// backslash.
+fn parameters_set(documents: &str) -> BTreeSet<String> {
+    let mut parameters = BTreeSet::new();
+    for line in documents.replace("\\\n", " ").lines() {
+        let Some(call) = line.trim().strip_prefix("deploy ") else {
+            continue;
+        };
+        for word in call.split_whitespace() {
+            if let Some((name, _)) = word.split_once('=')
+                && name.chars().all(char::is_alphanumeric)
+            {
+                parameters.insert(name.to_owned());
+            }
+        }
+    }
+    parameters
+}
+
 #[test]
 fn the_commands_of_the_documents_are_about_what_the_template_has() {
     let documents = [
@@ -307,55 +342,31 @@ fn the_commands_of_the_documents_are_about_what_the_template_has() {
     ]
     .map(project_file)
     .concat();
-    let calls: Vec<&str> = documents
-        .split("aws cloudformation deploy ")
-        .skip(1)
-        .collect();
-    assert!(!calls.is_empty());
-    for call in calls {
-        let call = call.split("\n}").next().unwrap();
-        let is_small = project_file("infra/template.yaml").len() <= INLINE_BYTES_MAX;
+    let is_small = project_file("infra/template.yaml").len() <= INLINE_BYTES_MAX;
+    let mut calls = 0;
+    for rest in documents.split("aws cloudformation deploy ").skip(1) {
+        let call = rest.split("\n}").next().unwrap();
         assert!(is_small || call.contains("--s3-bucket"), "refused: {call}");
+        calls += 1;
     }
-    // Collects `output NAME`, and parameters as NAME=VALUE in commands that deploy.
-    let outputs: BTreeSet<&str> = documents
-        .split("$(output ")
-        .skip(1)
-        .map(|rest| rest.split(|c: char| !c.is_alphanumeric()).next().unwrap())
-        .collect();
+    assert!(calls > 0);
+
+    let outputs = outputs_named(&documents);
     assert!(outputs.contains("RepairFunctionName"), "{outputs:?}");
     for output in outputs {
-        assert!(
-            TEMPLATE["Outputs"].get(output).is_some(),
-            "there is no output {output}"
-        );
+        let found = TEMPLATE["Outputs"].get(output);
+        assert!(found.is_some(), "there is no output {output}");
     }
-    // `deploy NAME=VALUE ...`, over lines that end with a backslash.
-    let mut set = BTreeSet::new();
-    for call in documents
-        .replace("\\\n", " ")
-        .lines()
-        .filter_map(|line| line.trim().strip_prefix("deploy "))
-    {
-        let names = call
-            .split_whitespace()
-            .filter_map(|word| word.split_once('='))
-            .map(|(name, _)| name.to_owned());
-        set.extend(names.filter(|name| name.chars().all(char::is_alphanumeric)));
-    }
+
+    let set = parameters_set(&documents);
     assert!(set.contains("TableStreamArn"), "{set:?}");
     for name in &set {
-        assert!(
-            TEMPLATE["Parameters"].get(name).is_some(),
-            "there is no parameter {name}"
-        );
+        let found = TEMPLATE["Parameters"].get(name);
+        assert!(found.is_some(), "there is no parameter {name}");
     }
-    let needed = TEMPLATE["Parameters"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .filter(|(_, of)| of.get("Default").is_none());
-    for (name, _) in needed {
-        assert!(set.contains(name), "no command sets {name}");
+    for (name, parameter) in TEMPLATE["Parameters"].as_object().unwrap() {
+        if parameter.get("Default").is_none() {
+            assert!(set.contains(name), "no command sets {name}");
+        }
     }
 }

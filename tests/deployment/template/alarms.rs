@@ -9,67 +9,60 @@ use super::{assert_each, assert_settings, of_type, project_file, properties};
 
 const NAMESPACE: &str = "Pagemark/${AWS::StackName}";
 
+/// The part of a link that leads to a heading.
 fn anchor(heading: &str) -> String {
-    let in_anchor = |c: char| match c {
-        ' ' | '-' => Some('-'),
-        other if other.is_alphanumeric() => Some(other.to_ascii_lowercase()),
-        _ => None,
-    };
-    heading
-        .trim_start_matches('#')
-        .trim()
-        .chars()
-        .filter_map(in_anchor)
-        .collect()
+    let mut anchor = String::new();
+    for character in heading.trim_start_matches('#').trim().chars() {
+        if matches!(character, ' ' | '-') {
+            anchor.push('-');
+        } else if character.is_alphanumeric() {
+            anchor.push(character.to_ascii_lowercase());
+        }
+    }
+    anchor
+}
+
+/// The section of the runbook that an alarm's description names.
+fn described_section(alarm: &Value) -> &str {
+    let description = &alarm["Properties"]["AlarmDescription"];
+    let text = description
+        .as_str()
+        .or(description["Fn::Sub"].as_str())
+        .unwrap();
+    let (_, section) = text
+        .split_once(" docs/operate.md#")
+        .unwrap_or_else(|| panic!("{text}"));
+    section
 }
 
 #[test]
 fn the_runbook_lists_every_alarm_with_the_section_that_its_description_names() {
-    let section = |(name, alarm): (&String, &Value)| {
-        let description = &alarm["Properties"]["AlarmDescription"];
-        let text = description
-            .as_str()
-            .or(description["Fn::Sub"].as_str())
-            .unwrap();
-        let (_, section) = text
-            .split_once(" docs/operate.md#")
-            .unwrap_or_else(|| panic!("{name}"));
+    let mut expected = BTreeMap::new();
+    for (name, alarm) in of_type("AWS::CloudWatch::Alarm") {
         // The runbook names the alarms of every node once.
-        (
-            name.trim_end_matches(|c: char| c.is_ascii_digit())
-                .to_owned(),
-            section.to_owned(),
-        )
-    };
-    let expected: BTreeMap<String, String> = of_type("AWS::CloudWatch::Alarm")
-        .into_iter()
-        .map(section)
-        .collect();
+        let name = name.trim_end_matches(|character: char| character.is_ascii_digit());
+        expected.insert(name, described_section(alarm));
+    }
 
     let runbook = project_file("docs/operate.md");
-    let anchors: BTreeSet<String> = runbook
-        .lines()
-        .filter(|line| line.starts_with('#'))
-        .map(anchor)
-        .collect();
-    let (_, table) = runbook.split_once("\n## The alarms\n").unwrap();
+    let headings = runbook.lines().filter(|line| line.starts_with('#'));
+    let anchors: BTreeSet<String> = headings.map(anchor).collect();
+    let (_, after_heading) = runbook.split_once("\n## The alarms\n").unwrap();
+    let (section_of_alarms, _) = after_heading.split_once("\n## ").unwrap();
     let mut listed = BTreeMap::new();
-    for row in table
-        .split("\n## ")
-        .next()
-        .unwrap()
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-    {
+    for row in section_of_alarms.lines() {
+        if !row.starts_with("| `") {
+            continue;
+        }
         let cells: Vec<&str> = row.trim_matches('|').split(" | ").collect();
         let [names, _, then] = cells[..] else {
             panic!("{row}")
         };
         let (_, link) = then.split_once("](#").unwrap_or_else(|| panic!("{row}"));
-        let section = link.split(')').next().unwrap();
+        let (section, _) = link.split_once(')').unwrap();
         assert!(anchors.contains(section), "{section} is not in {anchors:?}");
         for name in names.split('`').skip(1).step_by(2) {
-            listed.insert(name.to_owned(), section.to_owned());
+            listed.insert(name, section);
         }
     }
     assert_eq!(listed, expected);
@@ -102,98 +95,111 @@ fn hourly_run() -> repair_job::Invoked {
 }
 
 pub(super) fn metrics_of_repair() -> Vec<String> {
-    let line: Value =
-        serde_json::from_str(&repair_job::metrics_line(&hourly_run(), NAMESPACE)).unwrap();
-    let metrics = line["_aws"]["CloudWatchMetrics"][0]["Metrics"]
-        .as_array()
-        .unwrap();
-    metrics
-        .iter()
-        .map(|metric| metric["Name"].as_str().unwrap().to_owned())
-        .collect()
+    let line = repair_job::metrics_line(&hourly_run(), NAMESPACE);
+    let line: Value = serde_json::from_str(&line).unwrap();
+    let mut names = Vec::new();
+    let metrics = &line["_aws"]["CloudWatchMetrics"][0]["Metrics"];
+    for metric in metrics.as_array().unwrap() {
+        names.push(metric["Name"].as_str().unwrap().to_owned());
+    }
+    names
 }
 
-/// The metrics of our own that the alarms watch and the dashboard shows: process and name.
-fn watched() -> Vec<(Option<&'static str>, &'static str)> {
+/// A metric of our own.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct OwnMetric {
+    /// Absent if a filter counts lines of the log.
+    process: Option<String>,
+    name: String,
+}
+
+impl OwnMetric {
+    fn new(process: Option<&str>, name: &str) -> Self {
+        Self {
+            process: process.map(str::to_owned),
+            name: name.to_owned(),
+        }
+    }
+}
+
+/// The metrics of our own that the alarms watch.
+fn watched() -> Vec<OwnMetric> {
     let own = json!({ "Fn::Sub": NAMESPACE });
     let mut watched = Vec::new();
     for (_, alarm) in of_type("AWS::CloudWatch::Alarm") {
         let properties = &alarm["Properties"];
-        let inner = properties["Metrics"].as_array().into_iter().flatten();
-        let metrics = inner
-            .map(|metric| &metric["MetricStat"]["Metric"])
-            .chain([properties]);
-        for metric in metrics.filter(|metric| metric["Namespace"] == own) {
+        // An alarm is about one metric, or about an expression of several.
+        let mut metrics = vec![properties];
+        for part in properties["Metrics"].as_array().into_iter().flatten() {
+            metrics.push(&part["MetricStat"]["Metric"]);
+        }
+        for metric in metrics {
+            if metric["Namespace"] != own {
+                continue;
+            }
             let dimension = &metric["Dimensions"][0];
             assert!(
                 dimension["Name"].is_null() || dimension["Name"] == functions::metrics::DIMENSION
             );
-            watched.push((
-                dimension["Value"].as_str(),
-                metric["MetricName"].as_str().unwrap(),
-            ));
+            let process = dimension["Value"].as_str();
+            let name = metric["MetricName"].as_str().unwrap();
+            watched.push(OwnMetric::new(process, name));
         }
     }
     watched
 }
 
-fn shown() -> Vec<(Option<String>, String)> {
-    let dashboard = properties("Dashboard")["DashboardBody"]["Fn::Sub"]
-        .as_str()
-        .unwrap();
-    let dashboard: Value = serde_json::from_str(dashboard).unwrap();
-    let widgets = dashboard["widgets"].as_array().unwrap().iter();
-    let metrics = widgets.flat_map(|widget| widget["properties"]["metrics"].as_array().unwrap());
-    let own = metrics.filter(|metric| metric[0] == NAMESPACE);
-    own.map(|metric| {
-        (
-            metric[3].as_str().map(str::to_owned),
-            metric[1].as_str().unwrap().to_owned(),
-        )
-    })
-    .collect()
+/// The metrics of our own that the dashboard shows.
+fn shown() -> Vec<OwnMetric> {
+    let dashboard = &properties("Dashboard")["DashboardBody"]["Fn::Sub"];
+    let dashboard: Value = serde_json::from_str(dashboard.as_str().unwrap()).unwrap();
+    let mut shown = Vec::new();
+    for widget in dashboard["widgets"].as_array().unwrap() {
+        for metric in widget["properties"]["metrics"].as_array().unwrap() {
+            if metric[0] == NAMESPACE {
+                let name = metric[1].as_str().unwrap();
+                shown.push(OwnMetric::new(metric[3].as_str(), name));
+            }
+        }
+    }
+    shown
+}
+
+/// The metrics that our processes send, and those that filters of their log make.
+fn sent() -> BTreeSet<OwnMetric> {
+    let mut sent = BTreeSet::new();
+    for process in [stream_writer::FUNCTION, page_indexer::FUNCTION] {
+        for metric in functions::metrics::Metric::ALL {
+            sent.insert(OwnMetric::new(Some(process), <&str>::from(metric)));
+        }
+    }
+    for name in metrics_of_repair() {
+        sent.insert(OwnMetric::new(Some(repair_job::FUNCTION), &name));
+    }
+    for series in api::Series::VARIANTS {
+        sent.insert(OwnMetric::new(Some(api::PROCESS), series.into()));
+    }
+    for (_, filter) in of_type("AWS::Logs::MetricFilter") {
+        let name = &filter["Properties"]["MetricTransformations"][0]["MetricName"];
+        sent.insert(OwnMetric::new(None, name.as_str().unwrap()));
+    }
+    sent
 }
 
 #[test]
 fn alarms_and_dashboard_are_about_metrics_that_are_sent() {
-    let mut sent = BTreeSet::new();
-    for process in [stream_writer::FUNCTION, page_indexer::FUNCTION] {
-        sent.extend(
-            functions::metrics::Metric::ALL
-                .iter()
-                .map(|of| (Some(process.to_owned()), <&str>::from(of).to_owned())),
-        );
-    }
-    sent.extend(
-        metrics_of_repair()
-            .into_iter()
-            .map(|name| (Some(repair_job::FUNCTION.to_owned()), name)),
+    let namespace = (
+        "/MetricTransformations/0/MetricNamespace",
+        json!({ "Fn::Sub": NAMESPACE }),
     );
-    let of_api = api::Series::VARIANTS
-        .iter()
-        .map(|of| (Some(api::PROCESS.to_owned()), <&str>::from(of).to_owned()));
-    sent.extend(of_api.clone());
-    assert_each(
-        "AWS::Logs::MetricFilter",
-        &[(
-            "/MetricTransformations/0/MetricNamespace",
-            json!({ "Fn::Sub": NAMESPACE }),
-        )],
-    );
-    for (_, filter) in of_type("AWS::Logs::MetricFilter") {
-        let name = filter["Properties"]["MetricTransformations"][0]["MetricName"]
-            .as_str()
-            .unwrap();
-        sent.insert((None, name.to_owned()));
-    }
-    let watched = watched()
-        .into_iter()
-        .map(|(process, name)| (process.map(str::to_owned), name.to_owned()));
+    assert_each("AWS::Logs::MetricFilter", &[namespace]);
+    let sent = sent();
     let shown = shown();
-    for metric in watched.chain(shown.clone()) {
-        assert!(sent.contains(&metric), "nobody sends {metric:?}");
+    for metric in watched().iter().chain(&shown) {
+        assert!(sent.contains(metric), "nobody sends {metric:?}");
     }
-    for metric in of_api {
+    for series in api::Series::VARIANTS {
+        let metric = OwnMetric::new(Some(api::PROCESS), series.into());
         assert!(shown.contains(&metric), "the dashboard lacks {metric:?}");
     }
 }
@@ -218,7 +224,8 @@ fn every_process_that_sends_metrics_uses_the_stack_s_namespace() {
 #[test]
 fn a_mapping_that_no_longer_polls_sets_off_an_alarm() {
     for function in ["StreamWriter", "PageIndexer"] {
-        let (mapping, alarm) = (format!("{function}Mapping"), format!("{function}NotPolled"));
+        let mapping = format!("{function}Mapping");
+        let alarm = format!("{function}NotPolled");
         assert_settings(&[
             (
                 &format!("/{mapping}/Properties/MetricsConfig"),

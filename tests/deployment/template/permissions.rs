@@ -19,31 +19,27 @@ fn statements(part: &'static Value) -> Vec<&'static Value> {
 
 #[test]
 fn every_part_may_do_named_things_with_named_resources() {
-    let all: Vec<_> = resources()
-        .iter()
-        .flat_map(|(name, of)| statements(of).into_iter().map(move |of| (name, of)))
-        .collect();
-    assert!(!all.is_empty());
-    for (name, statement) in all
-        .into_iter()
-        .filter(|(_, statement)| statement["Effect"] == "Allow")
-    {
+    let mut allowed = Vec::new();
+    for (name, resource) in resources() {
+        for statement in statements(resource) {
+            if statement["Effect"] == "Allow" {
+                allowed.push((name, statement));
+            }
+        }
+    }
+    assert!(!allowed.is_empty());
+    for (name, statement) in allowed {
         // A statement with a principal is of a role that is taken, or of an endpoint, behind which
         // the roles are limited.
-        let (actions, resources) = (
-            statement["Action"].to_string(),
-            statement["Resource"].to_string(),
-        );
-        assert!(
-            statement.get("Principal").is_some() || !actions.contains('*'),
-            "{name}: {statement}"
-        );
+        if statement.get("Principal").is_none() {
+            let actions = statement["Action"].to_string();
+            assert!(!actions.contains('*'), "{name}: {statement}");
+        }
+        let resources = statement["Resource"].to_string();
         // DynamoDB has no resource for it.
-        let is_list = statement["Action"] == "dynamodb:ListStreams";
-        assert!(
-            is_list || !resources.contains(r#""*""#),
-            "{name}: {statement}"
-        );
+        if statement["Action"] != "dynamodb:ListStreams" {
+            assert!(!resources.contains(r#""*""#), "{name}: {statement}");
+        }
         assert!(!resources.contains("table/*"), "{name}: {statement}");
     }
 }
@@ -51,16 +47,16 @@ fn every_part_may_do_named_things_with_named_resources() {
 /// A write outside a transaction would lack its entry in the journal.
 #[test]
 fn the_api_writes_in_transactions_only() {
-    let writes = |statement: &&Value| statement["Action"].to_string().contains("dynamodb:PutItem");
-    let writing: Vec<_> = statements(&resources()["ApiRole"])
-        .into_iter()
-        .filter(writes)
-        .collect();
-    assert!(!writing.is_empty());
-    for statement in writing {
-        let only = json!({"ForAnyValue:StringEquals": {"dynamodb:EnclosingOperation": ["TransactWriteItems"]}});
-        assert_eq!(statement["Condition"], only);
+    let in_transactions = json!({ "dynamodb:EnclosingOperation": ["TransactWriteItems"] });
+    let only = json!({ "ForAnyValue:StringEquals": in_transactions });
+    let mut writing = 0;
+    for statement in statements(&resources()["ApiRole"]) {
+        if statement["Action"].to_string().contains("dynamodb:PutItem") {
+            assert_eq!(statement["Condition"], only);
+            writing += 1;
+        }
     }
+    assert!(writing > 0);
 }
 
 #[test]
