@@ -186,10 +186,8 @@ async fn a_rejected_duplicate_goes_to_quarantine_and_all_others_are_written() {
     let reasons = reasons(&stores);
     assert_eq!(reasons.len(), 2, "each record of the comment: {reasons:?}");
     for (function, condition, detail) in reasons {
-        assert_eq!(
-            (function.as_str(), condition.as_str()),
-            ("stream-writer", "RejectedByStore")
-        );
+        assert_eq!(function, "stream-writer");
+        assert_eq!(condition, "RejectedByStore");
         assert!(detail.contains("ValidationException"), "{detail}");
     }
     let differences = Contents::read(&stores.table).await.of_duplicates;
@@ -227,10 +225,8 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
     let reasons = reasons(&stores);
     assert_eq!(reasons.len(), 2);
     for (function, condition, detail) in reasons {
-        assert_eq!(
-            (function.as_str(), condition.as_str()),
-            ("page-indexer", "RejectedByStore")
-        );
+        assert_eq!(function, "page-indexer");
+        assert_eq!(condition, "RejectedByStore");
         assert!(detail.contains("WRONGTYPE"), "{detail}");
     }
     redis_server::ask::<()>(&stores.redis().url, &format!("DEL {key}")).await;

@@ -102,11 +102,10 @@ async fn the_same_file_again_changes_nothing() {
     let comments = some_comments(count);
     let content = lines(&comments);
     let first = imported(&stores, &content, &creating()).await;
-    assert_eq!(
-        (first.created, first.unchanged, first.differing, first.bad),
-        (count as u64, 0, 0, 0),
-        "{first:?}"
-    );
+    assert_eq!(first.created, count as u64, "{first:?}");
+    assert_eq!(first.unchanged, 0, "{first:?}");
+    assert_eq!(first.differing, 0, "{first:?}");
+    assert_eq!(first.bad, 0, "{first:?}");
     stores.deliver_all().await;
     let before = all_items(&stores).await;
     assert_eq!(
@@ -127,26 +126,18 @@ async fn the_same_file_again_changes_nothing() {
         shuffled.into_bytes(),
     ] {
         let second = imported(&stores, &again, &creating()).await;
-        assert_eq!(
-            (
-                second.created,
-                second.unchanged,
-                second.differing,
-                second.bad
-            ),
-            (0, count as u64, 0, 0),
-            "{second:?}"
-        );
+        assert_eq!(second.created, 0, "{second:?}");
+        assert_eq!(second.unchanged, count as u64, "{second:?}");
+        assert_eq!(second.differing, 0, "{second:?}");
+        assert_eq!(second.bad, 0, "{second:?}");
     }
     assert_eq!(all_items(&stores).await, before);
 
     let kept = Contents::read(&stores.table).await.comments();
     for comment in &comments {
         let found = kept.iter().find(|kept| kept.id == comment.id).unwrap();
-        assert_eq!(
-            (&found.product, found.created_at),
-            (&comment.product, comment.created_at)
-        );
+        assert_eq!(found.product, comment.product);
+        assert_eq!(found.created_at, comment.created_at);
         assert_eq!(found.text, comment.text);
     }
     stores.finish().await;
@@ -173,11 +164,9 @@ async fn a_second_product_for_one_id_and_a_date_ahead_are_refused_and_a_differin
         &creating(),
     )
     .await;
-    assert_eq!(
-        (report.created, report.differing, report.bad),
-        (0, 1, 2),
-        "{report:?}"
-    );
+    assert_eq!(report.created, 0, "{report:?}");
+    assert_eq!(report.differing, 1, "{report:?}");
+    assert_eq!(report.bad, 2, "{report:?}");
     assert_eq!(
         [report.mistakes[0].number, report.mistakes[1].number],
         [1, 3]
@@ -206,11 +195,9 @@ async fn a_second_product_for_one_id_and_a_date_ahead_are_refused_and_a_differin
         &creating(),
     )
     .await;
-    assert_eq!(
-        (report.created, report.bad, report.mistakes[0].number),
-        (1, 1, 2),
-        "{report:?}"
-    );
+    assert_eq!(report.created, 1, "{report:?}");
+    assert_eq!(report.bad, 1, "{report:?}");
+    assert_eq!(report.mistakes[0].number, 2, "{report:?}");
     stores.finish().await;
 }
 
@@ -235,11 +222,10 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     lines[5]["title"] = Value::Null;
     let content: String = lines.iter().map(|line| format!("{line}\n")).collect();
     let report = imported(&stores, &content, &updating()).await;
-    assert_eq!(
-        (report.created, report.unchanged, report.updated, report.bad),
-        (0, 1, 3, 2),
-        "{report:?}"
-    );
+    assert_eq!(report.created, 0, "{report:?}");
+    assert_eq!(report.unchanged, 1, "{report:?}");
+    assert_eq!(report.updated, 3, "{report:?}");
+    assert_eq!(report.bad, 2, "{report:?}");
     let reasons: Vec<&str> = report
         .mistakes
         .iter()
@@ -279,11 +265,9 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     }
     // Again, there is nothing left to change.
     let report = imported(&stores, &content, &updating()).await;
-    assert_eq!(
-        (report.unchanged, report.updated, report.bad),
-        (4, 0, 2),
-        "{report:?}"
-    );
+    assert_eq!(report.unchanged, 4, "{report:?}");
+    assert_eq!(report.updated, 0, "{report:?}");
+    assert_eq!(report.bad, 2, "{report:?}");
     stores.finish().await;
 }
 
@@ -312,13 +296,15 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
         .iter()
         .for_each(|field| drop(fields.remove(*field)));
     let report = imported(&stores, row.to_string(), &updating()).await;
-    assert_eq!((report.updated, report.bad), (1, 0), "{report:?}");
+    assert_eq!(report.updated, 1, "{report:?}");
+    assert_eq!(report.bad, 0, "{report:?}");
     let kept = stores.table.comment(&whole.id).await.unwrap().unwrap();
     let expected = CommentText {
         body: "Another".to_owned(),
         ..whole.text.clone()
     };
-    assert_eq!((kept.text, kept.site), (expected, whole.site.clone()));
+    assert_eq!(kept.text, expected);
+    assert_eq!(kept.site, whole.site);
 
     optional.iter().for_each(|field| row[*field] = Value::Null);
     for dry_run in [true, false] {
@@ -327,17 +313,13 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
             ..updating()
         };
         let report = imported(&stores, row.to_string(), &options).await;
-        assert_eq!(
-            (report.updated, report.emptied, report.bad),
-            (1, 4, 0),
-            "{report:?}"
-        );
+        assert_eq!(report.updated, 1, "{report:?}");
+        assert_eq!(report.emptied, 4, "{report:?}");
+        assert_eq!(report.bad, 0, "{report:?}");
     }
     let emptied = stores.table.comment(&whole.id).await.unwrap().unwrap();
-    assert_eq!(
-        (emptied.text, emptied.site),
-        (body("Another"), SiteData::default())
-    );
+    assert_eq!(emptied.text, body("Another"));
+    assert_eq!(emptied.site, SiteData::default());
     stores.deliver_all().await;
     stores.finish().await;
 }
@@ -378,16 +360,15 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     };
     let ((report, ended), ()) = tokio::join!(update, meanwhile);
     ended.unwrap();
-    assert_eq!((report.updated, report.bad), (0, 1), "{report:?}");
+    assert_eq!(report.updated, 0, "{report:?}");
+    assert_eq!(report.bad, 1, "{report:?}");
     assert!(
         report.mistakes[0].reason.contains("another/product"),
         "{report:?}"
     );
     let kept = stores.table.comment(&comment.id).await.unwrap().unwrap();
-    assert_eq!(
-        (kept.product, kept.text),
-        (elsewhere.product, elsewhere.text)
-    );
+    assert_eq!(kept.product, elsewhere.product);
+    assert_eq!(kept.text, elsewhere.text);
     stores.deliver_all().await;
     stores.finish().await;
 }
