@@ -4,8 +4,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
-use local_stack::settings::{StackSettings, TABLE};
-use model::{Placement, plan::index_edits};
+use local_stack::stack::{StackSettings, TABLE};
 use page_index::IndexPart;
 use serde_json::json;
 
@@ -14,6 +13,7 @@ use crate::fixture::{
     folder_in_memory,
     http::{Http, WRITE_TOKEN, good_comment, ids, listing},
     pagemark::{self, Up},
+    program::Program,
     stack::{Running, settings_in},
     wait_for,
 };
@@ -23,18 +23,15 @@ const SNAPSHOT: &str = "page-index.snapshot";
 const NOBODY: &str = "nobody-wrote-this";
 
 async fn start(folder: &Path) -> Up {
-    Up::start(
-        folder,
-        &[
-            "--demo",
-            "0",
-            "--write-token",
-            WRITE_TOKEN,
-            "--repair-every",
-            "1",
-        ],
-    )
-    .await
+    let options = [
+        "--demo",
+        "0",
+        "--write-token",
+        WRITE_TOKEN,
+        "--repair-every",
+        "1",
+    ];
+    Up::start(folder, &options).await
 }
 
 async fn post(http: &Http, count: u64) -> Vec<String> {
@@ -48,21 +45,16 @@ async fn post(http: &Http, count: u64) -> Vec<String> {
 
 /// Adds an entry to the page index that the table does not have.
 async fn add_nobody(stack: &Running) {
-    let placement = Placement {
-        product: data::product(PRODUCT),
-        language: data::language("en"),
-        rating: data::rating(1),
-    };
-    let edits = index_edits(
-        &data::comment_id(NOBODY),
-        Some((&placement, data::at_ms(data::CREATED_MS))),
-        &[],
-    );
+    let placement = data::placement(&data::product(PRODUCT), "en", 1);
+    let created_at = data::at_ms(data::CREATED_MS);
+    let edits = data::index_comment(&data::comment_id(NOBODY), &placement, created_at);
     stack.stack.index().apply(&edits).await.unwrap();
 }
 
+/// The ids of all comments in the page index.
 async fn members(stack: &Running) -> BTreeSet<String> {
-    let (index, mut members) = (stack.stack.index(), BTreeSet::new());
+    let index = stack.stack.index();
+    let mut members = BTreeSet::new();
     let mut position = index.begin_index_scan().await.unwrap();
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
         if let IndexPart::Members(sets) = part {
@@ -90,8 +82,8 @@ async fn a_restart_continues_from_the_snapshot_and_reconciles_what_it_lacks() {
     let engine = stack.stack.engine().unwrap();
     wait_for("a stream without these posts", async || {
         // The newest record is never trimmed.
-        let left = engine.pending_stream_records(TABLE, None).await.unwrap();
-        if left <= 1 { Ok(()) } else { Err(left) }
+        let pending = engine.pending_stream_records(TABLE, None).await.unwrap();
+        if pending <= 1 { Ok(()) } else { Err(pending) }
     })
     .await;
     stack.stack.stop().await;
@@ -120,19 +112,50 @@ async fn a_running_stack_saves_its_index_after_edits() {
     add_nobody(&stack).await;
     let saved = folder.path().join(SNAPSHOT);
     wait_for("a snapshot with the entry", async || {
-        let holds_it = fs::read(&saved).is_ok_and(|bytes| {
-            bytes
-                .windows(NOBODY.len())
-                .any(|part| part == NOBODY.as_bytes())
-        });
-        if holds_it {
+        // A snapshot that does not exist yet has no bytes.
+        let bytes = fs::read(&saved).unwrap_or_default();
+        let mut parts = bytes.windows(NOBODY.len());
+        if parts.any(|part| part == NOBODY.as_bytes()) {
             Ok(())
         } else {
-            Err(fs::metadata(&saved).map(|metadata| metadata.len()))
+            Err(format!("{} bytes", bytes.len()))
         }
     })
     .await;
     stack.stack.stop().await;
+}
+
+/// Changes a byte in the middle of a file.
+fn damage(path: &Path) {
+    let mut damaged = fs::read(path).unwrap();
+    let middle = damaged.len() / 2;
+    damaged[middle] ^= 1;
+    fs::write(path, damaged).unwrap();
+}
+
+/// The API of a stack that is starting.
+async fn api_of(up: &Program) -> Http {
+    let began = "Pagemark is starting at http://";
+    up.wait_for_stderr(began).await;
+    let stderr = up.stderr();
+    let (_, rest) = stderr.split_once(began).unwrap();
+    let address = rest.split([',', ' ']).next().unwrap();
+    Http::new(format!("http://{address}"))
+}
+
+/// The ids of all comments, by the numbers of pages.
+async fn shown_by_number(http: &Http, total: usize) -> BTreeSet<String> {
+    let mut shown = BTreeSet::new();
+    for number in 1..=total.div_ceil(20).max(1) {
+        // Page 1 answers at any time; with its total only if the page index is ready.
+        http.wait_for_200(&listing(&format!("page={}", number.max(2))))
+            .await;
+        let target = listing(&format!("page={number}"));
+        let page = http.get(&target).await.expect(200);
+        assert_eq!(page["total"], total, "{page}");
+        shown.extend(ids(&page));
+    }
+    shown
 }
 
 /// A stack that is killed in the middle of many changes has many records in its stream. They are
@@ -146,11 +169,9 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
         up.stop().await;
         let up = start(folder.path()).await;
         let new = post(&up.api, 60).await;
+        let change = json!({ "rating": 1, "language": "de" });
         for id in &new {
-            up.api
-                .patch(id, &json!({ "rating": 1, "language": "de" }))
-                .await
-                .expect(200);
+            up.api.patch(id, &change).await.expect(200);
         }
         for id in &new[..50] {
             up.api.delete(id).await.expect(204);
@@ -158,29 +179,11 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
         up.kill().await;
         expected.extend(new.into_iter().skip(50));
         if !is_whole {
-            let snapshot = folder.path().join(SNAPSHOT);
-            let mut damaged = fs::read(&snapshot).unwrap();
-            let middle = damaged.len() / 2;
-            damaged[middle] ^= 1;
-            fs::write(snapshot, damaged).unwrap();
+            damage(&folder.path().join(SNAPSHOT));
         }
-        let up = pagemark::up_after(
-            "",
-            &["--data-dir", folder.path().to_str().unwrap(), "--demo", "0"],
-        )
-        .await;
-        let began = "Pagemark is starting at http://";
-        up.wait_for_stderr(began).await;
-        let address = up
-            .stderr()
-            .split(began)
-            .nth(1)
-            .unwrap()
-            .split([',', ' '])
-            .next()
-            .unwrap()
-            .to_owned();
-        let http = Http::new(format!("http://{address}"));
+        let data_dir = folder.path().to_str().unwrap();
+        let up = pagemark::up_after("", &["--data-dir", data_dir, "--demo", "0"]).await;
+        let http = api_of(&up).await;
         let first_answer = wait_for("a numbered page", async || {
             let answer = http.get(&listing("page=2")).await;
             if answer.status == 503 {
@@ -195,26 +198,10 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
             expected.len(),
             "a whole snapshot: {is_whole}"
         );
-        let pages = expected.len().div_ceil(20).max(1);
-        let mut shown = BTreeSet::new();
-        for page in 1..=pages {
-            // Page 1 answers at any time; with its total only if the page index is ready.
-            http.wait_for_200(&listing(&format!("page={}", page.max(2))))
-                .await;
-            let page = http
-                .get(&listing(&format!("page={page}")))
-                .await
-                .expect(200);
-            assert_eq!(page["total"], expected.len(), "{page}");
-            shown.extend(ids(&page));
-        }
-        assert_eq!(shown, expected);
-        assert_eq!(
-            up.stderr().contains("rebuilt from the table"),
-            !is_whole,
-            "{}",
-            up.stderr()
-        );
+        assert_eq!(shown_by_number(&http, expected.len()).await, expected);
+        let stderr = up.stderr();
+        let is_rebuilt = stderr.contains("rebuilt from the table");
+        assert_eq!(is_rebuilt, !is_whole, "{stderr}");
         up.kill().await;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, File},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
 };
 
@@ -22,7 +23,7 @@ use crate::fixture::{
     http::good_comment,
     invariants::collection,
     pagemark,
-    program::Program,
+    program::{Ended, Program},
     redis_server::OwnRedis,
     stack::{Running, settings_in},
     stores::put_raw,
@@ -33,9 +34,13 @@ use crate::fixture::{
 const SLOW: &[&str] = &["repair", "audit", "--apply", "--max-read-units", "1"];
 
 fn write(folder: &Path, comments: &[NewComment]) -> PathBuf {
-    let line = |comment| to_line(data::stored(comment)).unwrap() + "\n";
+    let mut lines = String::new();
+    for comment in comments {
+        lines.push_str(&to_line(data::stored(comment)).unwrap());
+        lines.push('\n');
+    }
     let path = folder.join("comments.jsonl");
-    fs::write(&path, comments.iter().map(line).collect::<String>()).unwrap();
+    fs::write(&path, lines).unwrap();
     path
 }
 
@@ -104,26 +109,18 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
         (&["repair", "check", "generated-000000"], 0),
     ] {
         let ended = run(folder.path(), command).await.expect(code);
-        assert!(
-            ended.stderr.contains(RUNS_ONE) && !ended.stdout.is_empty(),
-            "{ended:?}"
-        );
+        assert!(ended.stderr.contains(RUNS_ONE), "{ended:?}");
+        assert!(!ended.stdout.is_empty(), "{ended:?}");
     }
     let stopped = run(folder.path(), &["repair", "status"]).await.expect(0);
     let up = up(folder.path()).await;
     let running = run(folder.path(), &["repair", "status"]).await.expect(0);
+    let all_ready = "256 partitions ready, 0 not confirmed, 0 without";
     for status in [&stopped, &running] {
-        assert!(
-            status
-                .stdout
-                .contains("256 partitions ready, 0 not confirmed, 0 without"),
-            "{status:?}"
-        );
+        assert!(status.stdout.contains(all_ready), "{status:?}");
     }
-    assert!(
-        stopped.stderr.contains(RUNS_ONE) && !running.stderr.contains(RUNS_ONE),
-        "{stopped:?} {running:?}"
-    );
+    assert!(stopped.stderr.contains(RUNS_ONE), "{stopped:?}");
+    assert!(!running.stderr.contains(RUNS_ONE), "{running:?}");
     run(folder.path(), &["repair", "audit"]).await.expect(0);
     let log = up.stop().await;
     assert!(
@@ -132,49 +129,43 @@ async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
     );
 }
 
+async fn import(folder: &Path, comments: &[NewComment]) -> Ended {
+    let file = write(folder, comments);
+    let command = ["import", file.to_str().unwrap()];
+    run(folder, &command).await.expect(0)
+}
+
 #[tokio::test]
 async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     let folder = folder_in_memory();
     let first = up(folder.path()).await;
-    first
-        .api
-        .post(PRODUCT, &good_comment("en", 5, "Body"))
-        .await
-        .expect(201);
+    let comment = good_comment("en", 5, "Body");
+    first.api.post(PRODUCT, &comment).await.expect(201);
     first.stop().await;
     let comments: Vec<NewComment> = data::generated_comments(60);
-    let import = async |count: usize, outcome: &str| {
-        let file = write(folder.path(), &comments[..count]);
-        let ended = run(folder.path(), &["import", file.to_str().unwrap()])
-            .await
-            .expect(0);
-        assert!(ended.stdout.contains(outcome), "{ended:?}");
-        let settled = format!(
-            "settled: {} comments",
-            outcome.trim_start_matches(": ").split(' ').next().unwrap()
-        );
-        assert_eq!(
-            ended.stdout.contains(&settled),
-            !settled.contains(" 0 "),
-            "{ended:?}"
-        );
-        ended.stderr.contains(RUNS_ONE)
-    };
-    assert!(import(40, ": 40 new, 0 unchanged").await);
-    assert!(import(40, ": 0 new, 40 unchanged").await);
+
+    let new = import(folder.path(), &comments[..40]).await;
+    assert!(new.stdout.contains(": 40 new, 0 unchanged"), "{new:?}");
+    assert!(new.stdout.contains("settled: 40 comments"), "{new:?}");
+    assert!(new.stderr.contains(RUNS_ONE), "{new:?}");
+    let again = import(folder.path(), &comments[..40]).await;
+    assert!(again.stdout.contains(": 0 new, 40 unchanged"), "{again:?}");
+    assert!(!again.stdout.contains("settled: 0 comments"), "{again:?}");
+    assert!(again.stderr.contains(RUNS_ONE), "{again:?}");
+
     let up = up(folder.path()).await;
-    assert!(!import(60, ": 20 new, 40 unchanged").await);
+    let more = import(folder.path(), &comments).await;
+    assert!(more.stdout.contains(": 20 new, 40 unchanged"), "{more:?}");
+    assert!(more.stdout.contains("settled: 20 comments"), "{more:?}");
+    assert!(!more.stderr.contains(RUNS_ONE), "{more:?}");
     let product = &comments[0].product;
     let of_product = comments
         .iter()
         .filter(|comment| comment.product == *product)
         .count();
     // The import has waited until the page index counts them.
-    let answer = up
-        .api
-        .get(&format!("/api/v1/products/{product}/comments?page=1"))
-        .await
-        .expect(200);
+    let target = format!("/api/v1/products/{product}/comments?page=1");
+    let answer = up.api.get(&target).await.expect(200);
     assert_eq!(answer["total"], of_product, "{answer}");
     up.stop().await;
 }
@@ -184,6 +175,7 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
     let folder = folder_in_memory();
     damaged_folder(folder.path(), 40).await;
     let first = start_slow(folder.path()).await;
+    let named = format!("`pagemark repair` (process {})", first.pid());
     let file = write(folder.path(), &[]);
     for second in [
         &["repair", "status"][..],
@@ -191,10 +183,7 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
         &["up", "--listen", "127.0.0.1:0"],
     ] {
         let line = refused(run(folder.path(), second).await, folder.path());
-        assert!(
-            line.contains(&format!("`pagemark repair` (process {})", first.pid())),
-            "{line}"
-        );
+        assert!(line.contains(&named), "{line}");
     }
     // What is locked is the folder.
     for lock in ["pagemark.lock", "dynamodb.sqlite.lock"] {
@@ -223,7 +212,8 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
 
 #[tokio::test]
 async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
-    let (folder, other) = (folder_in_memory(), folder_in_memory());
+    let folder = folder_in_memory();
+    let other = folder_in_memory();
     let killed = up(folder.path()).await;
     let address = killed.engine.clone();
     killed.kill().await;
@@ -231,9 +221,9 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
     // A stack has the lock and has not yet written its name. At the address of the last one,
     // another stack listens.
     let lock = folder.path().join("pagemark.lock");
-    let left = fs::read_to_string(&lock).unwrap();
-    assert!(left.contains(&address), "{left}");
-    fs::write(&lock, left.replace(&address, &running.engine)).unwrap();
+    let last_name = fs::read_to_string(&lock).unwrap();
+    assert!(last_name.contains(&address), "{last_name}");
+    fs::write(&lock, last_name.replace(&address, &running.engine)).unwrap();
     let starting = File::open(folder.path()).unwrap();
     starting.lock().unwrap();
     let file = write(folder.path(), &data::generated_comments(2));
@@ -246,17 +236,14 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
 
 #[tokio::test]
 async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
-    let (folder, redis) = (folder_in_memory(), OwnRedis::start().await);
-    let up = pagemark::Up::start(
-        folder.path(),
-        &["--demo", "30", "--redis-url", &redis.server.url()],
-    )
-    .await;
+    let folder = folder_in_memory();
+    let redis = OwnRedis::start().await;
+    let redis_url = redis.server.url();
+    let options = ["--demo", "30", "--redis-url", redis_url.as_str()];
+    let up = pagemark::Up::start(folder.path(), &options).await;
     let status = run(folder.path(), &["repair", "status"]).await.expect(0);
-    assert!(
-        status.stdout.contains("256 partitions ready") && !status.stderr.contains(RUNS_ONE),
-        "{status:?}"
-    );
+    assert!(status.stdout.contains("256 partitions ready"), "{status:?}");
+    assert!(!status.stderr.contains(RUNS_ONE), "{status:?}");
     up.stop().await;
     // The folder remembers where its page index is.
     let file = write(folder.path(), &data::generated_comments(40));
@@ -276,22 +263,19 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
 
 #[tokio::test]
 async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
-    let parent = folder_in_memory();
-    let at = |name: &str| parent.path().join(name);
+    let folder = folder_in_memory();
+    let parent = folder.path();
     for name in ["empty", "foreign", "held", "linked"] {
-        fs::create_dir(at(name)).unwrap();
+        fs::create_dir(parent.join(name)).unwrap();
     }
-    fs::write(at("file"), "text").unwrap();
-    fs::write(at("foreign").join("dynamodb.sqlite"), "text".repeat(1_000)).unwrap();
-    std::os::unix::fs::symlink(
-        at("foreign").join("dynamodb.sqlite"),
-        at("linked").join("dynamodb.sqlite"),
-    )
-    .unwrap();
-    fs::write(at("held").join("pagemark.lock"), "").unwrap();
-    let held = File::open(at("held")).unwrap();
+    fs::write(parent.join("file"), "text").unwrap();
+    let foreign = parent.join("foreign/dynamodb.sqlite");
+    fs::write(&foreign, "text".repeat(1_000)).unwrap();
+    symlink(foreign, parent.join("linked/dynamodb.sqlite")).unwrap();
+    fs::write(parent.join("held/pagemark.lock"), "").unwrap();
+    let held = File::open(parent.join("held")).unwrap();
     held.lock().unwrap();
-    let file = write(parent.path(), &[]);
+    let file = write(parent, &[]);
     for (name, reason) in [
         ("missing", "there is no data folder"),
         ("empty", "is no data folder"),
@@ -304,13 +288,14 @@ async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
             &["repair", "status"][..],
             &["import", file.to_str().unwrap()],
         ] {
-            let line = refused(run(&at(name), command).await, &at(name));
+            let folder = parent.join(name);
+            let line = refused(run(&folder, command).await, &folder);
             assert!(line.contains(reason), "{line}");
         }
     }
-    assert!(!at("missing").exists());
-    assert_eq!(fs::read_dir(at("linked")).unwrap().count(), 1);
-    assert_eq!(fs::read_dir(at("empty")).unwrap().count(), 0);
+    assert!(!parent.join("missing").exists());
+    assert_eq!(fs::read_dir(parent.join("linked")).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(parent.join("empty")).unwrap().count(), 0);
 }
 
 #[tokio::test]

@@ -7,17 +7,15 @@ use crate::fixture::{data::PRODUCT, folder_in_memory, http::good_comment, pagema
 
 /// The content of each file of a folder but its lock, which names the last process.
 fn everything(folder: &Path) -> BTreeMap<String, Vec<u8>> {
-    let files = fs::read_dir(folder)
-        .unwrap()
-        .map(Result::unwrap)
-        .filter(|entry| entry.file_type().unwrap().is_file());
-    let named = files.map(|entry| {
-        (
-            entry.file_name().into_string().unwrap(),
-            fs::read(entry.path()).unwrap(),
-        )
-    });
-    named.filter(|(name, _)| name != "pagemark.lock").collect()
+    let mut contents = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_file() && name != "pagemark.lock" {
+            contents.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+    contents
 }
 
 #[tokio::test]
@@ -25,21 +23,21 @@ async fn a_damaged_or_lost_database_is_refused_and_left_as_it_is() {
     let folder = folder_in_memory();
     let stack = up(folder.path()).await;
     for rating in 1..=5 {
-        stack
-            .api
-            .post(PRODUCT, &good_comment("en", rating, "A body"))
-            .await
-            .expect(201);
+        let comment = good_comment("en", rating, "A body");
+        stack.api.post(PRODUCT, &comment).await.expect(201);
     }
     stack.stop().await;
     let database = folder.path().join("dynamodb.sqlite");
     let whole = fs::read(&database).unwrap();
 
-    // The first page after those of SQLite itself.
     let page_bytes = usize::from(u16::from_be_bytes([whole[16], whole[17]]));
-    let (mut damaged, mut overwritten) = (whole.clone(), whole.clone());
+    // The first page after those of SQLite itself.
+    let mut damaged = whole.clone();
     damaged[2 * page_bytes] ^= 0xff;
-    overwritten[(whole.len() / 2) & !(page_bytes - 1)..][..2 * page_bytes].fill(0xa5);
+    // Two pages in the middle.
+    let mut overwritten = whole.clone();
+    let middle = (whole.len() / 2) & !(page_bytes - 1);
+    overwritten[middle..middle + 2 * page_bytes].fill(0xa5);
     let half = whole[..whole.len() / 2].to_vec();
     for (content, said) in [
         (Some(damaged), "is damaged"),
@@ -49,12 +47,10 @@ async fn a_damaged_or_lost_database_is_refused_and_left_as_it_is() {
         (Some(Vec::new()), "up --new"),
         (None, "up --new"),
     ] {
-        content
-            .map_or_else(
-                || fs::remove_file(&database),
-                |content| fs::write(&database, content),
-            )
-            .unwrap();
+        match content {
+            Some(content) => fs::write(&database, content).unwrap(),
+            None => fs::remove_file(&database).unwrap(),
+        }
         let before = everything(folder.path());
         let start = [
             "up",
@@ -64,14 +60,10 @@ async fn a_damaged_or_lost_database_is_refused_and_left_as_it_is() {
             "127.0.0.1:0",
         ];
         let line = refused(run(folder.path(), &start).await, folder.path());
-        assert!(
-            line.contains(said) && everything(folder.path()) == before,
-            "{line}"
-        );
+        assert!(line.contains(said), "{line}");
+        assert!(everything(folder.path()) == before, "{line}");
     }
-    Up::start(folder.path(), &["--new", "--demo", "0"])
-        .await
-        .stop()
-        .await;
+    let new = Up::start(folder.path(), &["--new", "--demo", "0"]).await;
+    new.stop().await;
     up(folder.path()).await.stop().await;
 }

@@ -1,10 +1,6 @@
 //! A disk that refuses a write. A library in front of the system's calls plays it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::PathBuf, process::Command};
 
 use tempfile::TempDir;
 
@@ -51,12 +47,10 @@ impl Disk {
         compiler
             .args(["-shared", "-fPIC", "-o"])
             .args([disk.at("disk.so"), disk.at("disk.c")]);
-        assert!(
-            compiler
-                .status()
-                .expect("a C compiler, as `make tools` installs it")
-                .success()
-        );
+        let status = compiler
+            .status()
+            .expect("a C compiler, as `make tools` installs it");
+        assert!(status.success());
         disk
     }
 
@@ -65,9 +59,13 @@ impl Disk {
     }
 
     fn shell(&self) -> String {
-        let [library, refusing] =
-            ["disk.so", "refuses"].map(|name| self.at(name).display().to_string());
-        format!("export LD_PRELOAD={library} DISK_REFUSES={refusing};")
+        let library = self.at("disk.so");
+        let refusing = self.at("refuses");
+        format!(
+            "export LD_PRELOAD={} DISK_REFUSES={};",
+            library.display(),
+            refusing.display()
+        )
     }
 
     fn refuse(&self) {
@@ -81,38 +79,28 @@ impl Disk {
 
 async fn post_at_the_end(http: &Http) -> String {
     let body = good_comment("en", 5, "Is it there?").to_string();
-    let (path, length) = (format!("{}/comments", product_path(PRODUCT)), body.len());
+    let path = format!("{}/comments", product_path(PRODUCT));
+    let length = body.len();
     let request = format!(
-        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {WRITE_TOKEN}\r\n\
-         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+         Authorization: Bearer {WRITE_TOKEN}\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
     );
     // The process ends, so the connection may break off.
     http.answer_to_cut_bytes(&request).await
 }
 
-fn start(folder: &Path) -> [&str; 6] {
-    [
-        "--data-dir",
-        folder.to_str().unwrap(),
-        "--demo",
-        "0",
-        "--write-token",
-        WRITE_TOKEN,
-    ]
-}
+const OPTIONS: [&str; 4] = ["--demo", "0", "--write-token", WRITE_TOKEN];
 
 #[tokio::test]
 async fn a_write_that_the_disk_refuses_ends_the_stack_and_is_not_confirmed() {
-    let (folder, disk) = (folder_in_memory(), Disk::new());
-    let first = Up::start_after(&disk.shell(), folder.path(), &start(folder.path())[2..]).await;
+    let folder = folder_in_memory();
+    let disk = Disk::new();
+    let first = Up::start_after(&disk.shell(), folder.path(), &OPTIONS).await;
     let mut posted = Vec::new();
-    for number in 0..5 {
-        posted.push(
-            first
-                .api
-                .posted(PRODUCT, &good_comment("en", number + 1, "A body"))
-                .await,
-        );
+    for rating in 1..=5 {
+        let comment = good_comment("en", rating, "A body");
+        posted.push(first.api.posted(PRODUCT, &comment).await);
     }
     disk.refuse();
     let answer = post_at_the_end(&first.api).await;
@@ -124,24 +112,18 @@ async fn a_write_that_the_disk_refuses_ends_the_stack_and_is_not_confirmed() {
         .filter(|line| line.starts_with("pagemark: the disk did not confirm a write"));
     assert_eq!(said.count(), 1, "{ended:?}");
 
-    // Everything that is left must reach the disk before the next stack writes anything.
-    let second = up_after(&disk.shell(), &start(folder.path()))
-        .await
-        .end()
-        .await
-        .expect(1);
-    assert!(
-        second.stderr.contains("cannot open") && second.stderr.lines().count() == 1,
-        "{second:?}"
-    );
+    // Everything that the first stack has written must reach the disk before the next one writes
+    // anything.
+    let data_dir = ["--data-dir", folder.path().to_str().unwrap()];
+    let second = up_after(&disk.shell(), &[&data_dir[..], &OPTIONS].concat()).await;
+    let second = second.end().await.expect(1);
+    assert!(second.stderr.contains("cannot open"), "{second:?}");
+    assert_eq!(second.stderr.lines().count(), 1, "{second:?}");
     disk.confirm();
     let third = up(folder.path()).await;
     for id in posted {
-        third
-            .api
-            .get(&format!("/api/v1/comments/{id}"))
-            .await
-            .expect(200);
+        let address = format!("/api/v1/comments/{id}");
+        third.api.get(&address).await.expect(200);
     }
     third.stop().await;
 }

@@ -18,17 +18,14 @@ async fn an_orderly_stop_leaves_nothing_to_deliver_or_to_reconcile() {
     stack.stack.stop().await;
 
     let any_port = "127.0.0.1:0".parse().unwrap();
-    let engine = Engine::start(&folder.path().join("dynamodb.sqlite"), any_port)
-        .await
-        .unwrap();
-    let left = engine.pending_stream_records(TABLE, None).await.unwrap();
-    assert_eq!(left, 1, "only the newest record, which is never trimmed");
+    let database = folder.path().join("dynamodb.sqlite");
+    let engine = Engine::start(&database, any_port).await.unwrap();
+    let pending = engine.pending_stream_records(TABLE, None).await.unwrap();
+    assert_eq!(pending, 1, "only the newest record, which is never trimmed");
     engine.stop().await;
     // The command starts a stack. Its run of `recent` is the last one.
-    let status = run(folder.path(), &["repair", "status", "--json"])
-        .await
-        .expect(0)
-        .json();
+    let status = run(folder.path(), &["repair", "status", "--json"]).await;
+    let status = status.expect(0).json();
     let runs = status["last_runs"].as_array().unwrap();
     let recent = runs.iter().find(|run| run["command"] == "recent").unwrap();
     assert_eq!(recent["checked"], 0, "{status}");

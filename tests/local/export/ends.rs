@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
@@ -19,29 +20,29 @@ const BEFORE: &str = "what was there before\n";
 /// How many calls an export makes at least: one for each shard of `primaries`.
 const CALLS_MIN: usize = 64;
 
+/// Runs a script of the shell whose arguments are the command of an export.
 async fn run_in_shell(exporter: &Exporter, script: &str, output: &Path) -> Ended {
     let pagemark = binary("pagemark").await.to_str().unwrap();
     let url = exporter.stores.engine_url();
-    let table = exporter.stores.table.name();
-    let command = [
+    let arguments = [
+        "-c",
+        script,
+        "sh",
         pagemark,
         "export",
         "--table",
-        table,
+        exporter.stores.table.name(),
         "--dynamodb-url",
         &url,
         "--output",
         output.to_str().unwrap(),
     ];
-    Program::start(
-        "sh",
-        &[&["-c", script, "sh"], &command[..]].concat(),
-        [("PATH", std::env::var_os("PATH").unwrap())],
-    )
-    .end()
-    .await
+    let path = std::env::var_os("PATH").unwrap();
+    let program = Program::start("sh", &arguments, [("PATH", path)]);
+    program.end().await
 }
 
+/// The files in the export's folder.
 fn names(exporter: &Exporter) -> Vec<String> {
     let entries = fs::read_dir(exporter.folder.path()).unwrap();
     entries
@@ -50,9 +51,8 @@ fn names(exporter: &Exporter) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_export_that_is_killed_or_interrupted_anywhere_leaves_the_file_and_nothing_else() {
+async fn an_export_that_is_killed_or_interrupted_leaves_the_file_and_nothing_else() {
     let exporter = Exporter::with_comments(60).await;
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let mut random = StdRng::seed_from_u64(17);
     fs::write(exporter.file(), BEFORE).unwrap();
     fs::set_permissions(exporter.file(), fs::Permissions::from_mode(0o640)).unwrap();
@@ -62,12 +62,9 @@ async fn an_export_that_is_killed_or_interrupted_anywhere_leaves_the_file_and_no
         } else {
             (gate::CALLS, CALLS_MIN)
         };
-        let gate = Gate::holding(
-            &exporter.stores.engine_url(),
-            kind,
-            random.random_range(0..calls),
-        )
-        .await;
+        let calls_before = random.random_range(0..calls);
+        let engine_url = exporter.stores.engine_url();
+        let gate = Gate::holding(&engine_url, kind, calls_before).await;
         let program = exporter
             .start_export(&gate.url, &exporter.file(), &[])
             .await;
@@ -77,19 +74,19 @@ async fn an_export_that_is_killed_or_interrupted_anywhere_leaves_the_file_and_no
             ["comments.jsonl"],
             "what was read has no name"
         );
-        match ["KILL", "INT", "TERM"][usize::try_from(round % 3).unwrap()] {
-            "KILL" => drop(program.kill().await),
-            name => {
-                program.signal(name);
-                let ended = program.end().await.expect(130);
-                assert!(ended.stderr.contains("is as it was"), "{ended:?}");
-            }
+        if round % 3 == 0 {
+            program.kill().await;
+        } else {
+            program.signal(if round % 3 == 1 { "INT" } else { "TERM" });
+            let ended = program.end().await.expect(130);
+            assert!(ended.stderr.contains("is as it was"), "{ended:?}");
         }
         assert_eq!(fs::read_to_string(exporter.file()).unwrap(), BEFORE);
         assert_eq!(names(&exporter), ["comments.jsonl"]);
     }
     assert_eq!(exporter.exported().await, exporter.expected().await);
-    assert_eq!(mode(&exporter.file()), 0o640);
+    let permissions = fs::metadata(exporter.file()).unwrap().permissions();
+    assert_eq!(permissions.mode() & 0o777, 0o640);
     exporter.end().await;
 }
 
@@ -110,16 +107,11 @@ async fn csv_is_refused_with_a_command_that_makes_it() {
             .trim_end()
             .split_once("pagemark export | ")
             .unwrap();
-        assert!(!command.contains('\n') && !file.exists(), "{ended:?}");
+        assert!(!command.contains('\n'), "{ended:?}");
+        assert!(!file.exists(), "{ended:?}");
         let run = format!("{command} < {}", lines.display());
-        assert!(
-            std::process::Command::new("sh")
-                .args(["-c", &run])
-                .status()
-                .unwrap()
-                .success(),
-            "{run}"
-        );
+        let status = Command::new("sh").args(["-c", &run]).status().unwrap();
+        assert!(status.success(), "{run}");
         let rows = fs::read_to_string(&file).unwrap();
         assert_eq!(rows.lines().count(), 4, "{rows}");
         for row in rows.lines() {
@@ -128,16 +120,10 @@ async fn csv_is_refused_with_a_command_that_makes_it() {
         assert!(rows.contains(PRODUCT), "{rows}");
     }
     let records = exporter.path("records.csv");
-    let ended = exporter
-        .export_to(&lines, &["--products", records.to_str().unwrap()])
-        .await
-        .expect(2);
-    assert!(
-        ended
-            .stderr
-            .contains("export --output /dev/null --products - | jq"),
-        "{ended:?}"
-    );
+    let products = ["--products", records.to_str().unwrap()];
+    let ended = exporter.export_to(&lines, &products).await.expect(2);
+    let command = "export --output /dev/null --products - | jq";
+    assert!(ended.stderr.contains(command), "{ended:?}");
     exporter.end().await;
 }
 
@@ -158,26 +144,17 @@ async fn a_reader_that_has_gone_ends_the_export_with_one_line() {
 #[tokio::test]
 async fn a_full_disk_ends_the_export_and_leaves_the_file() {
     let exporter = Exporter::with_comments(700).await;
-    let ended = exporter
-        .export_to(Path::new("/dev/full"), &[])
-        .await
-        .expect(1);
-    assert!(
-        ended
-            .stderr
-            .contains("/dev/full cannot be written: No space left on device"),
-        "{ended:?}"
-    );
+    let full = Path::new("/dev/full");
+    let ended = exporter.export_to(full, &[]).await.expect(1);
+    let says = "/dev/full cannot be written: No space left on device";
+    assert!(ended.stderr.contains(says), "{ended:?}");
 
     fs::write(exporter.file(), BEFORE).unwrap();
     // No file may exceed 64 KB, as if the disk were full. `ulimit` counts blocks of 512 bytes.
-    let ended = run_in_shell(
-        &exporter,
-        "trap '' XFSZ; ulimit -f 128; exec \"$@\"",
-        &exporter.file(),
-    )
-    .await
-    .expect(1);
+    let script = "trap '' XFSZ; ulimit -f 128; exec \"$@\"";
+    let ended = run_in_shell(&exporter, script, &exporter.file())
+        .await
+        .expect(1);
     assert!(
         ended.stderr.contains("what was read cannot be kept"),
         "{ended:?}"
@@ -188,25 +165,15 @@ async fn a_full_disk_ends_the_export_and_leaves_the_file() {
 }
 
 #[tokio::test]
-async fn a_folder_that_is_missing_and_a_file_that_is_a_folder_are_named_before_anything_is_read() {
+async fn a_missing_folder_and_a_file_that_is_a_folder_are_named_before_any_reading() {
     let exporter = Exporter::start().await;
-    let ended = exporter
-        .export_to(&exporter.path("missing/file.jsonl"), &[])
-        .await
-        .expect(1);
-    assert!(
-        ended
-            .stderr
-            .contains("cannot be used: No such file or directory"),
-        "{ended:?}"
-    );
-    let ended = exporter
-        .export_to(exporter.folder.path(), &[])
-        .await
-        .expect(1);
-    assert!(
-        ended.stderr.contains("cannot be written: Is a directory"),
-        "{ended:?}"
-    );
+    let missing = exporter.path("missing/file.jsonl");
+    let ended = exporter.export_to(&missing, &[]).await.expect(1);
+    let says = "cannot be used: No such file or directory";
+    assert!(ended.stderr.contains(says), "{ended:?}");
+    let folder = exporter.folder.path();
+    let ended = exporter.export_to(folder, &[]).await.expect(1);
+    let says = "cannot be written: Is a directory";
+    assert!(ended.stderr.contains(says), "{ended:?}");
     exporter.end().await;
 }

@@ -3,15 +3,17 @@
 mod ends;
 mod while_written;
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use local_stack::import::{ImportOptions, ImportSource, ReadingArgs, import, to_line};
 use model::{
-    AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, SiteData, Status,
-    item::attribute,
+    AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, FilterKey, SiteData, Status,
+    item::attribute, primaries::PrimariesKey,
 };
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
+use serde_dynamo::AttributeValue;
 use serde_json::Value;
 use table::{CommentPatch, NewComment, Table, TableConfig};
 use tempfile::TempDir;
@@ -41,11 +43,12 @@ impl Exporter {
 
     async fn with_comments(count: u64) -> Self {
         let exporter = Self::start().await;
-        let names = [PRODUCT, "c", "d e"].map(product);
-        exporter
-            .stores
-            .create_all(0..count, |number| {
-                names[usize::try_from(number % 3).unwrap()].clone()
+        let stores = &exporter.stores;
+        stores
+            .create_all(0..count, |number| match number % 3 {
+                0 => product(PRODUCT),
+                1 => product("c"),
+                _ => product("d e"),
             })
             .await;
         exporter
@@ -61,11 +64,10 @@ impl Exporter {
 
     /// Starts an export through an engine's URL, such as a gate's.
     async fn start_export(&self, url: &str, output: &Path, more: &[&str]) -> Program {
-        let table = self.stores.table.name();
         let arguments = [
             "export",
             "--table",
-            table,
+            self.stores.table.name(),
             "--dynamodb-url",
             url,
             "--output",
@@ -75,10 +77,8 @@ impl Exporter {
     }
 
     async fn export_to(&self, output: &Path, more: &[&str]) -> Ended {
-        self.start_export(&self.stores.engine_url(), output, more)
-            .await
-            .end()
-            .await
+        let url = self.stores.engine_url();
+        self.start_export(&url, output, more).await.end().await
     }
 
     /// Exports everything to [`Self::file`], and returns the lines.
@@ -107,6 +107,7 @@ impl Exporter {
     }
 }
 
+/// The lines of comments, in the order of an export.
 fn expected(mut comments: Vec<Comment>) -> String {
     comments.sort_by_key(|comment| {
         (
@@ -115,19 +116,22 @@ fn expected(mut comments: Vec<Comment>) -> String {
             comment.id.clone(),
         )
     });
-    comments
-        .into_iter()
-        .map(|comment| to_line(comment).unwrap() + "\n")
-        .collect()
+    let mut lines = String::new();
+    for comment in comments {
+        lines.push_str(&to_line(comment).unwrap());
+        lines.push('\n');
+    }
+    lines
 }
 
+/// A field of each of these lines.
 fn field(lines: &str, name: &str) -> Vec<String> {
-    let parsed = lines
-        .lines()
-        .map(|line| serde_json::from_str::<Value>(line).unwrap());
-    parsed
-        .map(|line| line[name].as_str().unwrap().to_owned())
-        .collect()
+    let mut values = Vec::new();
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        values.push(line[name].as_str().unwrap().to_owned());
+    }
+    values
 }
 
 async fn import_into(table: &Table, source: ImportSource) {
@@ -137,16 +141,14 @@ async fn import_into(table: &Table, source: ImportSource) {
     ended.unwrap();
 }
 
+fn text(title: &str, body: &str, author: &str) -> CommentText {
+    let title = Some(title.to_owned());
+    let author = Some(author.to_owned());
+    CommentText::new(title, body.to_owned(), author).unwrap()
+}
+
 /// Comments at every limit: of texts, of ids, of escapes and of the order.
 fn odd_comments() -> Vec<NewComment> {
-    let text = |title: &str, body: &str, author: &str| {
-        CommentText::new(
-            Some(title.to_owned()),
-            body.to_owned(),
-            Some(author.to_owned()),
-        )
-        .unwrap()
-    };
     let texts = [
         text(&"😀".repeat(200), &"😀".repeat(10_000), &"é".repeat(100)),
         text(
@@ -176,29 +178,19 @@ fn odd_comments() -> Vec<NewComment> {
     };
     let mut comments = Vec::new();
     for (number, name) in products.iter().enumerate() {
-        for (place, id) in ids.iter().enumerate() {
+        for (of_product, id) in ids.iter().enumerate() {
             let id = format!("{id}{number}");
-            let text = texts[(number + place) % texts.len()].clone();
+            let language = ["en", "zh-Hant-TW"][of_product % 2];
+            let rating = 1 + of_product as u64;
+            let mut comment = new_comment(&id, &product(name), language, rating);
+            comment.text = texts[(number + of_product) % texts.len()].clone();
             // Pairs share a time; the oldest is before 1970.
-            let created_at =
-                at_ms(i64::try_from(place / 2).unwrap() * 40_000_000_000 - 30_000_000_000);
-            let comment = new_comment(
-                &id,
-                &product(name),
-                ["en", "zh-Hant-TW"][place % 2],
-                1 + (place as u64),
-            );
-            let site = if place == 1 {
-                site.clone()
-            } else {
-                comment.site.clone()
-            };
-            comments.push(NewComment {
-                created_at,
-                text,
-                site,
-                ..comment
-            });
+            let pair = i64::try_from(of_product / 2).unwrap();
+            comment.created_at = at_ms(pair * 40_000_000_000 - 30_000_000_000);
+            if of_product == 1 {
+                comment.site = site.clone();
+            }
+            comments.push(comment);
         }
     }
     comments
@@ -210,48 +202,24 @@ async fn varied(exporter: &Exporter) {
     comments.extend(reviews::reviews(reviews::sample_size()));
     let zstd = exporter.table_writing(BlobFormat::Zstd).await;
     let half = comments.split_off(comments.len() / 2);
-    import_into(
-        &exporter.stores.table,
-        ImportSource::of_comments(comments.clone()),
-    )
-    .await;
-    import_into(&zstd, ImportSource::of_comments(half)).await;
-    for (number, comment) in comments
-        .iter()
-        .enumerate()
-        .filter(|(number, _)| number % 7 < 5)
-    {
+    let source = Source::of_comments(comments.clone());
+    import_into(&exporter.stores.table, source).await;
+    import_into(&zstd, Source::of_comments(half)).await;
+    for (number, comment) in comments.iter().enumerate() {
+        let id = &comment.id;
+        let mut patch = CommentPatch::default();
         match number % 7 {
-            0 => zstd.delete_comment(&comment.id, |_| true).await.unwrap(),
-            1 => drop(
-                zstd.patch_comment(&comment.id, |_| true, &data::rate(3))
-                    .await
-                    .unwrap(),
-            ),
-            place @ (2 | 3) => {
-                let status = Some(Status::UNPUBLISHED[place - 2]);
-                let patch = CommentPatch {
-                    status,
-                    ..CommentPatch::default()
-                };
-                drop(
-                    zstd.patch_comment(&comment.id, |_| true, &patch)
-                        .await
-                        .unwrap(),
-                );
+            0 => {
+                zstd.delete_comment(id, |_| true).await.unwrap();
+                continue;
             }
-            _ => {
-                let patch = CommentPatch {
-                    title: Some(Some("Edited".to_owned())),
-                    ..CommentPatch::default()
-                };
-                drop(
-                    zstd.patch_comment(&comment.id, |_| true, &patch)
-                        .await
-                        .unwrap(),
-                );
-            }
+            1 => patch.rating = Some(data::rating(3)),
+            2 => patch.status = Some(Status::UNPUBLISHED[0]),
+            3 => patch.status = Some(Status::UNPUBLISHED[1]),
+            4 => patch.title = Some(Some("Edited".to_owned())),
+            _ => continue,
         }
+        zstd.patch_comment(id, |_| true, &patch).await.unwrap();
     }
 }
 
@@ -264,10 +232,9 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
     assert!(lines.lines().count() > 100, "{}", lines.lines().count());
     let statuses = field(&lines, "status");
     for status in Status::ALL {
-        assert!(
-            statuses.iter().filter(|of| **of == status.as_str()).count() > 10,
-            "{status}"
-        );
+        let mut with_status = statuses.clone();
+        with_status.retain(|found| found == status.as_str());
+        assert!(with_status.len() > 10, "{status}");
     }
 
     // The second table gets the lines compressed, and writes texts in the other format.
@@ -279,27 +246,17 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         first.export_to(&packed, &[]).await.expect(0);
         assert!(fs::metadata(&packed).unwrap().len() < lines.len() as u64 / 2);
         let second = Exporter::start().await;
-        assert_eq!(
-            second.exported().await,
-            "",
-            "an empty table is an empty file"
-        );
+        let empty = second.exported().await;
+        assert_eq!(empty, "", "an empty table is an empty file");
         let table = second.table_writing(format).await;
-        import_into(
-            &table,
-            ImportSource::open(&packed, &ReadingArgs::default()).unwrap(),
-        )
-        .await;
-        assert!(
-            second.exported().await == lines,
-            "{name}: the second export differs"
-        );
-        let again = second.path(name);
-        second.export_to(&again, &[]).await.expect(0);
-        assert!(
-            fs::read(&again).unwrap() == fs::read(&packed).unwrap(),
-            "{name}: the second file differs"
-        );
+        let source = Source::open(&packed, &ReadingArgs::default()).unwrap();
+        import_into(&table, source).await;
+        let is_equal = second.exported().await == lines;
+        assert!(is_equal, "{name}: the second export differs");
+        let packed_again = second.path(name);
+        second.export_to(&packed_again, &[]).await.expect(0);
+        let is_equal = fs::read(&packed_again).unwrap() == fs::read(&packed).unwrap();
+        assert!(is_equal, "{name}: the second file differs");
         second.end().await;
     }
     first.end().await;
@@ -335,34 +292,28 @@ async fn an_export_holds_no_duplicates_and_nothing_else_of_the_table() {
 #[tokio::test]
 async fn a_product_with_more_comments_than_an_answer_and_its_neighbours_are_whole() {
     let exporter = Exporter::start().await;
-    let comment = |name: &str, number: i64| {
-        let comment = new_comment(&format!("{name}-{number}"), &product(name), "en", 3);
-        NewComment {
-            created_at: at_ms(1_000_000_000_000 + number / 3),
-            ..comment
-        }
-    };
     // All in one shard, by the hash of a product: the one in the middle has more than an answer of
     // `primaries` names.
-    let shard = |name: &&String| model::primaries::PrimariesKey::shard_of(&product(name)) == 7;
+    let counts = [1, 2, 4_300, 600, 1];
     let names: Vec<String> = (0..)
         .map(|number| format!("p{number:04}"))
-        .filter(|name| shard(&name))
-        .take(5)
+        .filter(|name| PrimariesKey::shard_of(&product(name)) == 7)
+        .take(counts.len())
         .collect();
-    let counts = [1, 2, 4_300, 600, 1];
-    let all = names
-        .iter()
-        .zip(counts)
-        .flat_map(|(name, count)| (0..count).map(move |number| comment(name, number)));
-    exporter.stores.put_primary_items(all.collect()).await;
-    let lines = exporter.exported().await;
-    let products = field(&lines, "product");
+    let mut comments = Vec::new();
     for (name, count) in names.iter().zip(counts) {
-        assert_eq!(
-            products.iter().filter(|product| *product == name).count(),
-            usize::try_from(count).unwrap()
-        );
+        for number in 0..count {
+            let mut comment = new_comment(&format!("{name}-{number}"), &product(name), "en", 3);
+            comment.created_at = at_ms(1_000_000_000_000 + number / 3);
+            comments.push(comment);
+        }
+    }
+    exporter.stores.put_primary_items(comments).await;
+    let lines = exporter.exported().await;
+    for (name, count) in names.iter().zip(counts) {
+        let mut of_product = field(&lines, "product");
+        of_product.retain(|product| product == name);
+        assert_eq!(of_product.len(), usize::try_from(count).unwrap());
     }
     assert_eq!(lines, exporter.expected().await);
     exporter.end().await;
@@ -374,7 +325,7 @@ async fn unreadable_items_are_named_and_all_other_comments_exported() {
     let stores = &exporter.stores;
     let [blob, keyless, wrong, long] = ["c0001", "c0010", "c0020", "c0030"].map(comment_id);
     // Without `cd`, an item is in no index of the table. An audit finds it, and remembers it.
-    let cd = stores
+    let whole_again = stores
         .break_primary_item(&keyless, attribute::CD, None)
         .await;
     let settings = JobSettings {
@@ -395,11 +346,14 @@ async fn unreadable_items_are_named_and_all_other_comments_exported() {
     stores
         .break_primary_item(&wrong, attribute::LANGUAGE, text_value("no language"))
         .await;
-    let body = serde_dynamo::AttributeValue::M(
-        [("body".to_owned(), text_value("x".repeat(10_001)).unwrap())].into(),
-    );
+    let body = AttributeValue::S("x".repeat(10_001));
+    let fields = HashMap::from([("body".to_owned(), body)]);
     stores
-        .break_primary_item(&long, attribute::COMMENT_BLOB, Some(body))
+        .break_primary_item(
+            &long,
+            attribute::COMMENT_BLOB,
+            Some(AttributeValue::M(fields)),
+        )
         .await;
 
     let ended = exporter.export_to(&exporter.file(), &[]).await.expect(1);
@@ -413,60 +367,45 @@ async fn unreadable_items_are_named_and_all_other_comments_exported() {
             "an import will refuse it: body: has 10001 characters",
         ),
     ] {
-        let is_named = |line: &&str| {
-            let key = model::FilterKey::primary(data::product(product)).to_string();
-            line.contains(&format!("pk \"COMMENT#{id}\""))
-                && line.contains(&format!("{key:?}"))
-                && line.contains(what)
-        };
-        assert_eq!(
-            ended.stderr.lines().filter(is_named).count(),
-            1,
-            "{id}, {product}, {what}: {ended:?}"
-        );
+        let pk = format!("pk \"COMMENT#{id}\"");
+        let sk = FilterKey::primary(data::product(product)).to_string();
+        let sk = format!("{sk:?}");
+        let mut lines: Vec<&str> = ended.stderr.lines().collect();
+        lines.retain(|line| line.contains(&pk) && line.contains(&sk) && line.contains(what));
+        assert_eq!(lines.len(), 1, "{id}, {product}, {what}: {ended:?}");
     }
     assert!(ended.stderr.contains("4 items need a person"), "{ended:?}");
     let lines = fs::read_to_string(exporter.file()).unwrap();
     let ids = field(&lines, "id");
     assert_eq!(ids.len(), 57);
-    assert!(
-        ids.contains(&long.to_string())
-            && ![&blob, &keyless, &wrong]
-                .map(|id| ids.contains(&id.to_string()))
-                .contains(&true)
-    );
+    assert!(ids.contains(&long.to_string()));
+    for id in [&blob, &keyless, &wrong] {
+        assert!(!ids.contains(&id.to_string()), "{id}");
+    }
 
     // An item that is right again is exported again.
-    stores.put_raw(cd).await;
+    stores.put_raw(whole_again).await;
     let ended = exporter.export_to(&exporter.file(), &[]).await.expect(1);
     assert!(ended.stderr.contains("3 items need a person"), "{ended:?}");
-    assert!(
-        field(&fs::read_to_string(exporter.file()).unwrap(), "id").contains(&keyless.to_string())
-    );
+    let lines = fs::read_to_string(exporter.file()).unwrap();
+    assert!(field(&lines, "id").contains(&keyless.to_string()));
     exporter.end().await;
 }
 
 #[tokio::test]
 async fn a_second_primary_item_of_an_id_is_exported_and_named() {
     let exporter = Exporter::start().await;
-    let pending = |name: &str| NewComment {
-        status: Some(Status::Pending),
-        ..new_comment("twice", &product(name), "en", 3)
-    };
-    exporter
-        .stores
-        .put_primary_items(vec![pending("a"), pending("b")])
-        .await;
+    let mut comments = Vec::new();
+    for name in ["a", "b"] {
+        let mut comment = new_comment("twice", &product(name), "en", 3);
+        comment.status = Some(Status::Pending);
+        comments.push(comment);
+    }
+    exporter.stores.put_primary_items(comments).await;
     let ended = exporter.export_to(&exporter.file(), &[]).await.expect(1);
-    assert!(
-        ended
-            .stderr
-            .contains("an import will refuse it: product \"a\" has a comment with this id"),
-        "{ended:?}"
-    );
-    assert_eq!(
-        field(&fs::read_to_string(exporter.file()).unwrap(), "product"),
-        ["a", "b"]
-    );
+    let says = "an import will refuse it: product \"a\" has a comment with this id";
+    assert!(ended.stderr.contains(says), "{ended:?}");
+    let lines = fs::read_to_string(exporter.file()).unwrap();
+    assert_eq!(field(&lines, "product"), ["a", "b"]);
     exporter.end().await;
 }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::{all_items, gzip, line, lines, process::write, some_comments};
 use crate::fixture::{
+    data,
     engine::delete_table,
     folder_in_memory, pagemark,
     program::{Ended, WHOLE_FILE_WITHIN},
@@ -19,16 +20,16 @@ use crate::fixture::{
 };
 
 async fn import(stores: &Stores, path: &Path, options: &[&str]) -> Ended {
-    let (name, url) = (stores.table.name(), stores.engine_url());
-    let place = [
+    let url = stores.engine_url();
+    let command = [
         "import",
         path.to_str().unwrap(),
         "--table",
-        name,
+        stores.table.name(),
         "--dynamodb-url",
         &url,
     ];
-    pagemark::run(&[&place, options].concat()).await
+    pagemark::run(&[&command, options].concat()).await
 }
 
 /// A comment as a row with the column names and dates of another program.
@@ -61,47 +62,49 @@ fn separated(comments: &[NewComment], separator: u8) -> Vec<u8> {
         .delimiter(separator)
         .terminator(csv::Terminator::CRLF)
         .from_writer(Vec::new());
-    for (at, comment) in comments.iter().enumerate() {
+    for (number, comment) in comments.iter().enumerate() {
         let mut row = foreign(comment);
         row.insert("user.name".to_owned(), comment.text.author.clone().into());
         row.remove("user");
-        if at == 0 {
+        if number == 0 {
             table.write_record(row.keys()).unwrap();
         }
-        let cell = |value: &Value| {
-            value
-                .as_str()
-                .map_or_else(|| value.to_string(), str::to_owned)
-        };
-        table
-            .write_record(row.values().map(|value| {
-                if value.is_null() {
-                    String::new()
-                } else {
-                    cell(value)
-                }
-            }))
-            .unwrap();
+        table.write_record(row.values().map(cell)).unwrap();
     }
     table.into_inner().unwrap()
+}
+
+/// A value in a cell of a table.
+fn cell(value: &Value) -> String {
+    if value.is_null() {
+        return String::new();
+    }
+    match value.as_str() {
+        Some(text) => text.to_owned(),
+        None => value.to_string(),
+    }
 }
 
 /// Imports into a new table of the same engine. Returns the outcome, and then the export of the
 /// table.
 async fn imported_anew(stores: &Stores, folder: &TempDir, source: &[&str]) -> (Ended, String) {
-    let (url, name) = (stores.engine_url(), unique_name("new"));
+    let url = stores.engine_url();
+    let name = unique_name("new");
     let table = Table::connect(&TableConfig::new(name.clone(), Some(url.clone()))).await;
     table.create_if_missing().await.unwrap();
-    let place = ["--table", &name, "--dynamodb-url", &url];
-    let run = async |command: &[&str]| {
-        let program = pagemark::start(&[command, &place].concat()).await;
-        program.end_within(WHOLE_FILE_WITHIN).await.expect(0)
-    };
-    let ended = run(&[&["import"], source].concat()).await;
+    let of_table = ["--table", &name, "--dynamodb-url", &url];
+    let ended = run_to_end(&[&["import"], source, &of_table].concat()).await;
     let output = folder.path().join("export");
-    run(&["export", "--output", output.to_str().unwrap()]).await;
+    let export = ["export", "--output", output.to_str().unwrap()];
+    run_to_end(&[&export[..], &of_table].concat()).await;
     delete_table(&table).await;
     (ended, std::fs::read_to_string(output).unwrap())
+}
+
+/// Runs a command that may take as long as the whole file of reviews.
+async fn run_to_end(command: &[&str]) -> Ended {
+    let program = pagemark::start(command).await;
+    program.end_within(WHOLE_FILE_WITHIN).await.expect(0)
 }
 
 #[tokio::test]
@@ -109,59 +112,45 @@ async fn every_format_ends_in_the_same_export() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
     let mut comments = reviews::reviews(200);
-    for (comment, status) in comments
-        .iter_mut()
-        .step_by(7)
-        .zip(Status::UNPUBLISHED.into_iter().cycle())
-    {
+    let statuses = Status::UNPUBLISHED.into_iter().cycle();
+    for (comment, status) in comments.iter_mut().step_by(7).zip(statuses) {
         comment.status = Some(status);
     }
     let count = HumanCount(u64::try_from(comments.len()).unwrap());
-    let file =
-        |name: &str, content: Vec<u8>| write(&folder, name, content).to_str().unwrap().to_owned();
-    let own = file("own.jsonl", lines(&comments).into());
-    let (ended, expected) = imported_anew(&stores, &folder, &[&own]).await;
-    assert!(
-        ended.stdout.contains(&format!("own.jsonl: {count} new")),
-        "{ended:?}"
-    );
+    let own = write(&folder, "own.jsonl", lines(&comments));
+    let (ended, expected) = imported_anew(&stores, &folder, &[own.to_str().unwrap()]).await;
+    let counts = format!("own.jsonl: {count} new");
+    assert!(ended.stdout.contains(&counts), "{ended:?}");
     assert_eq!(expected.lines().count(), comments.len());
-    let foreign_lines: String = comments
-        .iter()
-        .map(|comment| Value::from(foreign(comment)).to_string() + "\n")
-        .collect();
-    for (path, format) in [
-        (file("foreign.jsonl", foreign_lines.into()), "json-lines"),
-        (
-            file("foreign.csv.gz", gzip(&separated(&comments, b','))),
-            "csv",
-        ),
-        (
-            file("foreign.txt", separated(&comments, b';')),
-            "semicolons",
-        ),
-        (file("foreign.tsv", separated(&comments, b'\t')), "tsv"),
+    let foreign_lines = json_lines(comments.iter().map(foreign));
+    for (name, content, format) in [
+        ("foreign.jsonl", foreign_lines.into_bytes(), "json-lines"),
+        ("foreign.csv.gz", gzip(&separated(&comments, b',')), "csv"),
+        ("foreign.txt", separated(&comments, b';'), "semicolons"),
+        ("foreign.tsv", separated(&comments, b'\t'), "tsv"),
     ] {
-        let (ended, found) = imported_anew(
-            &stores,
-            &folder,
-            &[&[path.as_str(), "--format", format], &FOREIGN[..]].concat(),
-        )
-        .await;
-        assert!(
-            ended
-                .stdout
-                .contains(&format!(": {count} new, 0 unchanged, 0 differ")),
-            "{ended:?}"
-        );
+        let path = write(&folder, name, content);
+        let file = [path.to_str().unwrap(), "--format", format];
+        let source = [&file[..], &FOREIGN].concat();
+        let (ended, found) = imported_anew(&stores, &folder, &source).await;
+        let counts = format!(": {count} new, 0 unchanged, 0 differ");
+        assert!(ended.stdout.contains(&counts), "{ended:?}");
         // Only a table names its columns before its rows.
-        let says = ended
-            .stderr
-            .contains("left out, because no field takes them: helpful");
-        assert_eq!(says, format != "json-lines", "{ended:?}");
+        let says = "left out, because no field takes them: helpful";
+        let is_said = ended.stderr.contains(says);
+        assert_eq!(is_said, format != "json-lines", "{ended:?}");
         assert!(found == expected, "{format} ends in another export");
     }
     stores.finish().await;
+}
+
+/// Rows as lines of JSON.
+fn json_lines<R: Into<Value>>(rows: impl IntoIterator<Item = R>) -> String {
+    let mut lines = String::new();
+    for row in rows {
+        lines.push_str(&format!("{}\n", row.into()));
+    }
+    lines
 }
 
 #[tokio::test]
@@ -175,19 +164,13 @@ async fn a_dry_run_writes_nothing_and_says_what_an_import_would_do() {
     let mut changed: Vec<Value> = comments.iter().map(line).collect();
     changed[0]["title"] = "Another title".into();
     changed[1]["created_at"] = "2001-01-01T00:00:00Z".into();
-    let content: String = changed.iter().map(|line| format!("{line}\n")).collect();
-    let path = write(&folder, "changed.jsonl", content);
-    let ended = import(&stores, &path, &["--dry-run", "--update"])
-        .await
-        .expect(1);
-    let found = format!(
-        "an import would find {} new, 3 unchanged, 1 updated, 0 differ",
-        comments.len() - 5
-    );
-    assert!(
-        ended.stdout.contains(&found) && ended.stdout.contains("1 bad"),
-        "{ended:?}"
-    );
+    let path = write(&folder, "changed.jsonl", json_lines(changed));
+    let ended = import(&stores, &path, &["--dry-run", "--update"]).await;
+    let ended = ended.expect(1);
+    let new = comments.len() - 5;
+    let found = format!("an import would find {new} new, 3 unchanged, 1 updated, 0 differ");
+    assert!(ended.stdout.contains(&found), "{ended:?}");
+    assert!(ended.stdout.contains("1 bad"), "{ended:?}");
     assert_eq!(all_items(&stores).await, items);
     stores.finish().await;
 }
@@ -201,70 +184,37 @@ async fn rejected_rows_are_corrected_and_imported_from_their_file() {
     let mut rows: Vec<Map<String, Value>> = comments.iter().map(foreign).collect();
     rows[2].insert("score".to_owned(), 101.into());
     let other = NewComment {
-        product: model::ProductId::parse("another/product").unwrap(),
+        product: data::product("another/product"),
         ..comments[4].clone()
     };
-    import(
-        &stores,
-        &write(&folder, "other.jsonl", lines(&[other])),
-        &[],
-    )
-    .await
-    .expect(0);
-    let content: String = rows
-        .into_iter()
-        .map(|row| Value::from(row).to_string() + "\n")
-        .collect();
-    let (path, rejects) = (
-        write(&folder, "foreign.jsonl", content),
-        folder.path().join("rejects.jsonl"),
-    );
+    let path = write(&folder, "other.jsonl", lines(&[other]));
+    import(&stores, &path, &[]).await.expect(0);
+
+    let path = write(&folder, "foreign.jsonl", json_lines(rows));
+    let rejects = folder.path().join("rejects.jsonl");
     let options = [&FOREIGN[..], &["--rejects", rejects.to_str().unwrap()]].concat();
     import(&stores, &path, &options).await.expect(1);
-    let rejected: Vec<Value> = std::fs::read_to_string(&rejects)
-        .unwrap()
-        .lines()
-        .map(|line| line.parse().unwrap())
-        .collect();
-    assert_eq!(
-        rejected
-            .iter()
-            .map(|line| &line["line"])
-            .collect::<Vec<_>>(),
-        [3, 5],
-        "{rejected:?}"
-    );
-    assert!(
-        rejected[0]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("101 is not a rating"),
-        "{rejected:?}"
-    );
-    assert!(
-        rejected[1]["reason"]
-            .as_str()
-            .unwrap()
-            .contains("is in use"),
-        "{rejected:?}"
-    );
-    let mut corrected: Vec<Value> = rejected
-        .into_iter()
-        .map(|mut line| line["row"].take())
-        .collect();
-    corrected[0]["score"] = foreign(&comments[2])["score"].clone();
-    corrected[1]["number"] = "another-id".into();
-    let content: String = corrected
-        .into_iter()
-        .map(|row| format!("{row}\n"))
-        .collect();
-    let ended = import(
-        &stores,
-        &write(&folder, "corrected.jsonl", content),
-        &FOREIGN,
-    )
-    .await
-    .expect(0);
+    let mut rejected: Vec<Value> = Vec::new();
+    for line in std::fs::read_to_string(&rejects).unwrap().lines() {
+        rejected.push(line.parse().unwrap());
+    }
+    assert_eq!(rejected.len(), 2, "{rejected:?}");
+    for (line, number, why) in [
+        (&rejected[0], 3, "101 is not a rating"),
+        (&rejected[1], 5, "is in use"),
+    ] {
+        assert_eq!(line["line"], number, "{rejected:?}");
+        let reason = line["reason"].as_str().unwrap();
+        assert!(reason.contains(why), "{rejected:?}");
+    }
+
+    let mut with_rating = rejected[0]["row"].take();
+    with_rating["score"] = foreign(&comments[2])["score"].clone();
+    let mut with_id = rejected[1]["row"].take();
+    with_id["number"] = "another-id".into();
+    let content = json_lines([with_rating, with_id]);
+    let path = write(&folder, "corrected.jsonl", content);
+    let ended = import(&stores, &path, &FOREIGN).await.expect(0);
     assert!(ended.stdout.contains("corrected.jsonl: 2 new"), "{ended:?}");
     stores.finish().await;
 }

@@ -6,10 +6,7 @@ mod process;
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
-use itertools::Itertools;
-use local_stack::import::{
-    ImportOptions, ImportReport, ImportSource, ReadingArgs, import, to_line,
-};
+use local_stack::import::{ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};
@@ -86,12 +83,12 @@ fn cut_off_gzip(content: &str) -> Vec<u8> {
 }
 
 async fn all_items(stores: &Stores) -> Vec<String> {
-    let items = invariants::all_items(&stores.table).await;
+    let mut items = Vec::new();
+    for item in invariants::all_items(&stores.table).await {
+        items.push(serde_json::to_value(item).unwrap().to_string());
+    }
+    items.sort();
     items
-        .iter()
-        .map(|item| serde_json::to_value(item).unwrap().to_string())
-        .sorted()
-        .collect()
 }
 
 #[tokio::test]
@@ -115,15 +112,14 @@ async fn the_same_file_again_changes_nothing() {
     );
 
     // Import again: plain, compressed, and with other line ends in a different order.
-    let shuffled: String = content
-        .lines()
-        .rev()
-        .map(|line| format!("\n{line}\r\n"))
-        .collect();
+    let mut reversed = String::new();
+    for line in content.lines().rev() {
+        reversed.push_str(&format!("\n{line}\r\n"));
+    }
     for again in [
         content.as_bytes().to_vec(),
         gzip(content.as_bytes()),
-        shuffled.into_bytes(),
+        reversed.into_bytes(),
     ] {
         let second = imported(&stores, &again, &creating()).await;
         assert_eq!(second.created, 0, "{second:?}");
@@ -144,8 +140,7 @@ async fn the_same_file_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_second_product_for_one_id_and_a_date_ahead_are_refused_and_a_differing_comment_is_kept()
-{
+async fn a_second_product_for_an_id_and_a_date_ahead_are_refused() {
     let stores = Stores::start().await;
     let comments = some_comments(2);
     imported(&stores, lines(&comments), &creating()).await;
@@ -157,48 +152,40 @@ async fn a_second_product_for_one_id_and_a_date_ahead_are_refused_and_a_differin
     let mut changed = line(&comments[1]);
     changed["body"] = "Something else".into();
     let mut ahead = line(&comments[1]);
-    (ahead["id"], ahead["created_at"]) = ("ahead".into(), "2999-01-01T00:00:00Z".into());
-    let report = imported(
-        &stores,
-        format!("{elsewhere}\n{changed}\n{ahead}\n"),
-        &creating(),
-    )
-    .await;
+    ahead["id"] = "ahead".into();
+    ahead["created_at"] = "2999-01-01T00:00:00Z".into();
+    let content = format!("{elsewhere}\n{changed}\n{ahead}\n");
+    let report = imported(&stores, content, &creating()).await;
     assert_eq!(report.created, 0, "{report:?}");
     assert_eq!(report.differing, 1, "{report:?}");
     assert_eq!(report.bad, 2, "{report:?}");
-    assert_eq!(
-        [report.mistakes[0].number, report.mistakes[1].number],
-        [1, 3]
-    );
-    assert!(
-        report.mistakes[0]
-            .reason
-            .contains(comments[0].product.as_str()),
-        "{report:?}"
-    );
-    assert!(
-        report.mistakes[1].reason.contains("ahead of the present"),
-        "{report:?}"
-    );
+    for (mistake, number, why) in [
+        (&report.mistakes[0], 1, comments[0].product.as_str()),
+        (&report.mistakes[1], 3, "ahead of the present"),
+    ] {
+        assert_eq!(mistake.number, number);
+        assert!(mistake.reason.contains(why), "{report:?}");
+    }
+    // The comment that differs is kept.
     assert_eq!(all_items(&stores).await, before);
 
     // This also holds when both lines are in one file and the table has neither.
-    let mut twice = [line(&comments[0]), line(&comments[0])];
-    for (number, line) in twice.iter_mut().enumerate() {
-        line["id"] = "twice".into();
-        line["product"] = format!("product {number}").into();
-    }
-    let report = imported(
-        &stores,
-        format!("{}\n{}\n", twice[0], twice[1]),
-        &creating(),
-    )
-    .await;
+    let mut first = line(&comments[0]);
+    first["id"] = "twice".into();
+    first["product"] = "product 0".into();
+    let mut second = first.clone();
+    second["product"] = "product 1".into();
+    let content = format!("{first}\n{second}\n");
+    let report = imported(&stores, content, &creating()).await;
     assert_eq!(report.created, 1, "{report:?}");
     assert_eq!(report.bad, 1, "{report:?}");
     assert_eq!(report.mistakes[0].number, 2, "{report:?}");
     stores.finish().await;
+}
+
+fn with_id<'all>(comments: &'all [Comment], id: &CommentId) -> &'all Comment {
+    let found = comments.iter().find(|comment| comment.id == *id);
+    found.unwrap()
 }
 
 #[tokio::test]
@@ -226,44 +213,36 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
     assert_eq!(report.unchanged, 1, "{report:?}");
     assert_eq!(report.updated, 3, "{report:?}");
     assert_eq!(report.bad, 2, "{report:?}");
-    let reasons: Vec<&str> = report
-        .mistakes
-        .iter()
-        .map(|line| line.reason.as_str())
-        .collect();
+    let other_time = report.mistakes[0].reason.as_str();
+    assert!(other_time.contains("created_at: "), "{other_time}");
+    assert!(other_time.contains("which never changes"), "{other_time}");
+    let other_product = report.mistakes[1].reason.as_str();
     assert!(
-        reasons[0].contains("created_at: ") && reasons[0].contains("which never changes"),
-        "{reasons:?}"
-    );
-    assert!(
-        reasons[1].contains("is in use by a comment of product"),
-        "{reasons:?}"
+        other_product.contains("is in use by a comment of product"),
+        "{other_product}"
     );
     let after = Contents::read(&stores.table).await.comments();
-    let find = |all: &[Comment], id: &CommentId| {
-        all.iter()
-            .find(|comment| comment.id == *id)
-            .unwrap()
-            .clone()
-    };
     for (number, imported) in comments.iter().enumerate() {
-        let (before, after) = (find(&before, &imported.id), find(&after, &imported.id));
+        let before = with_id(&before, &imported.id);
+        let after = with_id(&after, &imported.id);
+        let is_changed = [1, 2, 5].contains(&number);
         assert_eq!(
-            before == after,
-            ![1, 2, 5].contains(&number),
+            before != after,
+            is_changed,
             "{number}: {before:?} {after:?}"
         );
-        let mut shown = if before == after {
-            line(imported)
-        } else {
+        let mut expected = if is_changed {
             lines[number].clone()
+        } else {
+            line(imported)
         };
-        shown["status"] = "published".into();
-        shown["attributes"] = Value::Null;
-        shown["author_id"] = Value::Null;
-        assert_eq!(to_line(after).unwrap().parse::<Value>().unwrap(), shown);
+        expected["status"] = "published".into();
+        expected["attributes"] = Value::Null;
+        expected["author_id"] = Value::Null;
+        let exported: Value = to_line(after.clone()).unwrap().parse().unwrap();
+        assert_eq!(exported, expected);
     }
-    // Again, there is nothing left to change.
+    // Again, there is nothing more to change.
     let report = imported(&stores, &content, &updating()).await;
     assert_eq!(report.unchanged, 4, "{report:?}");
     assert_eq!(report.updated, 0, "{report:?}");
@@ -274,9 +253,12 @@ async fn an_update_changes_what_differs_and_refuses_what_never_changes() {
 #[tokio::test]
 async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_empty() {
     let stores = Stores::start().await;
-    let text = |name: &str| Some(name.to_owned());
     let whole = NewComment {
-        text: CommentText::new(text("Title"), "Body".to_owned(), text("Author")).unwrap(),
+        text: CommentText {
+            title: Some("Title".to_owned()),
+            author: Some("Author".to_owned()),
+            ..body("Body")
+        },
         site: SiteData {
             attributes: Some(CommentAttributes::parse(r#"{"verified":true}"#).unwrap()),
             author_id: Some(AuthorId::parse("customer-17").unwrap()),
@@ -292,9 +274,9 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
     let mut row = line(&whole);
     row["body"] = "Another".into();
     let fields = row.as_object_mut().unwrap();
-    optional
-        .iter()
-        .for_each(|field| drop(fields.remove(*field)));
+    for field in optional {
+        fields.remove(field);
+    }
     let report = imported(&stores, row.to_string(), &updating()).await;
     assert_eq!(report.updated, 1, "{report:?}");
     assert_eq!(report.bad, 0, "{report:?}");
@@ -306,7 +288,9 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
     assert_eq!(kept.text, expected);
     assert_eq!(kept.site, whole.site);
 
-    optional.iter().for_each(|field| row[*field] = Value::Null);
+    for field in optional {
+        row[field] = Value::Null;
+    }
     for dry_run in [true, false] {
         let options = ImportOptions {
             dry_run,
@@ -331,11 +315,8 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     imported(&stores, lines(std::slice::from_ref(&comment)), &creating()).await;
     comment.text = body("Something else");
     let gate = Gate::holding(&stores.engine_url(), gate::COMMENTS, 1).await;
-    let table = Table::connect(&TableConfig::new(
-        stores.table.name(),
-        Some(gate.url.clone()),
-    ))
-    .await;
+    let through_gate = TableConfig::new(stores.table.name(), Some(gate.url.clone()));
+    let table = Table::connect(&through_gate).await;
     // The import has read the comment; the gate holds what it does then.
     let source = ImportSource::of_comments(vec![comment.clone()]);
     let options = updating();

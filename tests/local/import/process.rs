@@ -3,6 +3,7 @@
 use std::{
     io::Write,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use table::NewComment;
@@ -15,23 +16,23 @@ use crate::fixture::{
     http::Http,
     invariants::Contents,
     pagemark,
-    program::Program,
+    program::{Ended, Program},
     stores::Stores,
     wait_for,
 };
 
 async fn start_import(stores: &Stores, engine_url: &str, files: &[&Path]) -> Program {
-    let files = files.iter().map(|path| path.to_str().unwrap());
-    let arguments = [
+    let mut arguments = vec![
         "import",
         "--table",
         stores.table.name(),
         "--dynamodb-url",
         engine_url,
-    ]
-    .into_iter()
-    .chain(files);
-    pagemark::start(&arguments.collect::<Vec<_>>()).await
+    ];
+    for file in files {
+        arguments.push(file.to_str().unwrap());
+    }
+    pagemark::start(&arguments).await
 }
 
 pub(super) fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
@@ -40,9 +41,15 @@ pub(super) fn write(folder: &TempDir, name: &str, content: impl AsRef<[u8]>) -> 
     path
 }
 
+/// Imports a file with this content to its end.
+async fn import(stores: &Stores, folder: &TempDir, content: &[u8]) -> Ended {
+    let path = write(folder, "comments", content);
+    let program = start_import(stores, &stores.engine_url(), &[&path]).await;
+    program.end().await
+}
+
 #[tokio::test]
-async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far_and_imported_again_when_it_is_whole()
- {
+async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far() {
     let lines = lines(&some_comments(120));
     let folder = folder_in_memory();
     // One block of zstd holds all lines, so none comes out of it.
@@ -52,57 +59,43 @@ async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far_and_imported_aga
         ("zstd", packed_by_zstd, 0..120),
     ] {
         let stores = Stores::start().await;
-        let import = async |content: &[u8]| {
-            let path = write(&folder, "comments", content);
-            start_import(&stores, &stores.engine_url(), &[&path])
-                .await
-                .end()
-                .await
-        };
-        let cut_off = import(&packed[..packed.len() * 2 / 3]).await.expect(1);
+        let two_thirds = &packed[..packed.len() * 2 / 3];
+        let cut_off = import(&stores, &folder, two_thirds).await.expect(1);
         let there = Contents::read(&stores.table).await.primary.len();
         assert!(readable.contains(&there), "{cut_off:?}");
-        assert!(
-            cut_off
-                .stdout
-                .contains(&format!("comments: {there} new, 0 unchanged")),
-            "{cut_off:?}"
-        );
+        let counts = format!("comments: {there} new, 0 unchanged");
+        assert!(cut_off.stdout.contains(&counts), "{cut_off:?}");
         let says = &cut_off.stderr;
-        assert!(
-            says.contains(&format!(
-                "its {format} data is broken or cut off after line {there} "
-            )),
-            "{says}"
-        );
-        assert!(
-            says.contains(&format!("`{format} -t`")) && says.contains("a whole copy"),
-            "{says}"
-        );
+        for part in [
+            format!("its {format} data is broken or cut off after line {there} "),
+            format!("`{format} -t`"),
+            "a whole copy".to_owned(),
+        ] {
+            assert!(says.contains(&part), "{says}");
+        }
         assert!(!says.contains("again"), "{says}");
-        let whole = import(&packed).await.expect(0);
-        assert!(
-            whole
-                .stdout
-                .contains(&format!("{} new, {there} unchanged", 120 - there)),
-            "{whole:?}"
-        );
+        // When the file is whole, it can be imported again.
+        let whole = import(&stores, &folder, &packed).await.expect(0);
+        let counts = format!("{} new, {there} unchanged", 120 - there);
+        assert!(whole.stdout.contains(&counts), "{whole:?}");
         stores.finish().await;
     }
 }
 
-fn counted(stdout: &str) -> usize {
-    let number = |word: &str| -> usize {
-        let before = stdout.split(&format!(" {word}")).next().unwrap();
-        before
-            .rsplit(' ')
-            .next()
-            .unwrap()
-            .replace(',', "")
-            .parse()
-            .unwrap_or_else(|_| panic!("{word}: {stdout}"))
+/// The number before a word, such as `1,200 new`.
+fn number_before(word: &str, stdout: &str) -> usize {
+    let Some((before, _)) = stdout.split_once(&format!(" {word}")) else {
+        panic!("{word}: {stdout}");
     };
-    number("new") + number("unchanged")
+    let number = before.rsplit(' ').next().unwrap().replace(',', "");
+    number
+        .parse()
+        .unwrap_or_else(|_| panic!("{word}: {stdout}"))
+}
+
+/// How many comments an import has counted.
+fn counted(stdout: &str) -> usize {
+    number_before("new", stdout) + number_before("unchanged", stdout)
 }
 
 #[tokio::test]
@@ -110,10 +103,8 @@ async fn an_interrupted_import_finishes_what_is_under_way_and_counts_it() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
     let comments: Vec<NewComment> = data::generated_comments(2_000);
-    let (first, second) = (
-        write(&folder, "first", lines(&comments)),
-        write(&folder, "second", lines(&some_comments(1))),
-    );
+    let first = write(&folder, "first", lines(&comments));
+    let second = write(&folder, "second", lines(&some_comments(1)));
     for name in ["INT", "TERM"] {
         let before = Contents::read(&stores.table).await.primary.len();
         let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 30).await;
@@ -126,18 +117,13 @@ async fn an_interrupted_import_finishes_what_is_under_way_and_counts_it() {
         gate.open();
         let ended = pagemark.end().await;
         assert_eq!(ended.code(), 130, "{ended:?}");
-        let (stdout, stderr) = (&ended.stdout, &ended.stderr);
         let there = Contents::read(&stores.table).await.primary.len();
         assert!((before + 30..2_000).contains(&there), "{there}");
-        assert_eq!(counted(stdout), there, "{stdout}");
-        assert!(
-            stdout.contains("/first: ") && !stdout.contains("/second: "),
-            "{stdout}"
-        );
-        assert!(
-            stderr.contains("it was interrupted; import it again for the rest"),
-            "{stderr}"
-        );
+        assert_eq!(counted(&ended.stdout), there, "{ended:?}");
+        assert!(ended.stdout.contains("/first: "), "{ended:?}");
+        assert!(!ended.stdout.contains("/second: "), "{ended:?}");
+        let says = "it was interrupted; import it again for the rest";
+        assert!(ended.stderr.contains(says), "{ended:?}");
     }
     stores.finish().await;
 }
@@ -173,13 +159,8 @@ async fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
     let stores = Stores::start().await;
     let folder = folder_in_memory();
     let pipe = folder.path().join("pipe");
-    assert!(
-        std::process::Command::new("mkfifo")
-            .arg(&pipe)
-            .status()
-            .unwrap()
-            .success()
-    );
+    let mkfifo = Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(mkfifo.success());
     // Open for reading, too, so that this waits for nobody.
     let mut writer = std::fs::File::options()
         .read(true)
@@ -205,20 +186,16 @@ async fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
 #[tokio::test]
 async fn a_stack_is_not_ready_after_an_import_that_ended_early() {
     let folder = folder_in_memory();
-    let path = write(
-        &folder,
-        "comments",
-        cut_off_gzip(&lines(&some_comments(120))),
-    );
+    let cut_off = cut_off_gzip(&lines(&some_comments(120)));
+    let path = write(&folder, "comments", cut_off);
     let up = ["--repair-every", "0", "--import", path.to_str().unwrap()];
     let ended = pagemark::up_after("", &up).await.end().await;
-    let (stdout, stderr) = (&ended.stdout, &ended.stderr);
     assert_eq!(ended.code(), 1, "{ended:?}");
-    assert!(counted(stdout) > 0 && !stdout.contains("ready"), "{stdout}");
-    assert!(
-        stderr.contains("was not imported to its end") && stderr.contains("broken or cut off"),
-        "{stderr}"
-    );
+    assert!(counted(&ended.stdout) > 0, "{ended:?}");
+    assert!(!ended.stdout.contains("ready"), "{ended:?}");
+    let stderr = &ended.stderr;
+    assert!(stderr.contains("was not imported to its end"), "{stderr}");
+    assert!(stderr.contains("broken or cut off"), "{stderr}");
 }
 
 #[tokio::test]
@@ -237,24 +214,23 @@ async fn a_full_disk_during_the_demo_leaves_a_stack_that_serves_what_it_has() {
     ];
     let pagemark = pagemark::up_after(shell, &up).await;
     // This is printed after the line that reports readiness.
-    let data_line = |output: &str| output.contains("  data  ").then(|| output.to_owned());
     let stdout = pagemark
-        .wait_for_stdout("the line about the data", data_line)
+        .wait_for_stdout("the line about the data", |output| {
+            if output.contains("  data  ") {
+                Some(output.to_owned())
+            } else {
+                None
+            }
+        })
         .await;
-    assert!(
-        pagemark
-            .stderr()
-            .contains("not all demo comments were written"),
-        "{}",
-        pagemark.stderr()
-    );
+    let stderr = pagemark.stderr();
+    let says = "not all demo comments were written";
+    assert!(stderr.contains(says), "{stderr}");
     assert!((1..20_000).contains(&counted(&stdout)), "{stdout}");
     assert!(stdout.contains("Pagemark is ready"), "{stdout}");
-    let api = stdout
-        .lines()
-        .find_map(|line| line.trim().strip_prefix("API"))
-        .unwrap()
-        .trim();
+    let mut lines = stdout.lines();
+    let api = lines.find_map(|line| line.trim().strip_prefix("API"));
+    let api = api.unwrap().trim();
     let http = Http::new(api.trim_end_matches("/api/v1/").to_owned());
     let page = http.get("/api/v1/products/espresso-machine/comments").await;
     assert!(!page.expect(200)["comments"].as_array().unwrap().is_empty());

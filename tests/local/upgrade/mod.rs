@@ -1,4 +1,4 @@
-//! What an earlier version left works with this one: its data folder with the snapshot of its page
+//! What an earlier version wrote works with this one: its data folder with the snapshot of its page
 //! index, and its table.
 //!
 //! `scripts/upgrade-fixture.sh` wrote the folders beside this file, one a version, before the
@@ -30,10 +30,13 @@ use crate::{
 
 fn fixtures() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("local/upgrade");
-    let entries = fs::read_dir(folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    let fixtures: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    let mut fixtures = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            fixtures.push(path);
+        }
+    }
     assert!(!fixtures.is_empty());
     fixtures
 }
@@ -46,57 +49,46 @@ fn unpacked(path: &Path) -> Vec<u8> {
     content
 }
 
+fn json_lines_of(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// A table holds what the earlier version exported.
 async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
     let folder = folder_in_memory();
-    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    let (comments, products) = (path("comments.jsonl"), path("products.jsonl"));
-    let to = [
+    let comments = folder.path().join("comments.jsonl");
+    let products = folder.path().join("products.jsonl");
+    let export = [
+        "export",
+        "--table",
+        table,
+        "--dynamodb-url",
+        url,
         "--output",
-        comments.as_str(),
+        comments.to_str().unwrap(),
         "--products",
-        products.as_str(),
+        products.to_str().unwrap(),
     ];
-    pagemark::run(
-        &[
-            &["export", "--table", table, "--dynamodb-url", url],
-            &to[..],
-        ]
-        .concat(),
-    )
-    .await
-    .expect(0);
-    for name in ["comments.jsonl", "products.jsonl"] {
-        let lines = |path: &Path| -> Vec<Value> {
-            fs::read_to_string(path)
-                .unwrap()
-                .lines()
-                .map(|line| line.parse().unwrap())
-                .collect()
-        };
-        for (found, written) in lines(&folder.path().join(name))
-            .iter()
-            .zip(lines(&fixture.join(name)))
-        {
+    pagemark::run(&export).await.expect(0);
+    for (name, exported) in [("comments.jsonl", comments), ("products.jsonl", products)] {
+        let found = json_lines_of(&exported);
+        let written = json_lines_of(&fixture.join(name));
+        for (found, written) in found.iter().zip(&written) {
             // A later version may have more fields.
             for (field, value) in written.as_object().unwrap() {
                 assert_eq!(found[field], *value, "{name}: {field} of {written}");
             }
         }
-        assert_eq!(
-            lines(&folder.path().join(name)).len(),
-            lines(&fixture.join(name)).len(),
-            "{name}"
-        );
+        assert_eq!(found.len(), written.len(), "{name}");
     }
 }
 
+/// The fixture's comments are changed and deleted as usual.
 async fn write_to(http: &Http) {
     for id in ["first", "compressed", "tools"] {
-        assert_eq!(
-            http.patch(id, &json!({ "rating": 1 })).await.expect(200)["rating"],
-            1,
-            "{id}"
-        );
+        let changed = http.patch(id, &json!({ "rating": 1 })).await.expect(200);
+        assert_eq!(changed["rating"], 1, "{id}");
     }
     assert_eq!(http.delete("edited").await.status, 204);
     assert_eq!(http.get("/api/v1/comments/deleted").await.status, 404);
@@ -132,17 +124,13 @@ async fn a_data_folder_of_an_earlier_version_starts_with_its_snapshot_and_loses_
 async fn a_table_of_an_earlier_version_is_audited_indexed_and_written_to() {
     for fixture in fixtures() {
         let stores = Stores::start().await;
-        let scanned: Value =
-            serde_json::from_slice(&unpacked(&fixture.join("table.json.gz"))).unwrap();
-        assert_eq!(
-            scanned.get("LastEvaluatedKey"),
-            None,
-            "the fixture holds the whole table"
-        );
-        for item in scanned["Items"].as_array().unwrap() {
-            stores
-                .put_raw(serde_json::from_value::<Item>(item.clone()).unwrap())
-                .await;
+        let scan = unpacked(&fixture.join("table.json.gz"));
+        let scan: Value = serde_json::from_slice(&scan).unwrap();
+        let is_whole = scan.get("LastEvaluatedKey").is_none();
+        assert!(is_whole, "the fixture holds the whole table");
+        for item in scan["Items"].as_array().unwrap() {
+            let item: Item = serde_json::from_value(item.clone()).unwrap();
+            stores.put_raw(item).await;
         }
         expect(0, job(&stores, true).rebuild(1).await);
         expect(0, job(&stores, true).audit(whole()).await);
@@ -152,14 +140,9 @@ async fn a_table_of_an_earlier_version_is_audited_indexed_and_written_to() {
         write_to(&api.http).await;
         api.finish().await;
         stores.deliver_all().await;
-        let edited = stores
-            .table
-            .primary_item(&comment_id("tools"))
-            .await
-            .unwrap()
-            .unwrap();
+        let edited = stores.table.primary_item(&comment_id("tools")).await;
         assert!(
-            edited.contains_key("votes"),
+            edited.unwrap().unwrap().contains_key("votes"),
             "an edit keeps what another tool added"
         );
         stores.finish().await;
