@@ -1,10 +1,10 @@
-//! Every command of every document runs, on a real `pagemark up`, or [`LEFT_OUT`] says why not.
+//! Every command of every document runs, on a real `pagemark up`, or [`OMITTED`] says why not.
 //! Answers that documents show have the form of those that the commands get. Customers write
 //! through the servers of `docs/shop`.
 
 use std::{
     collections::{BTreeSet, HashSet},
-    fs, iter,
+    fs,
     mem::discriminant,
     ops::Range,
     os::unix::fs::{PermissionsExt, symlink},
@@ -12,7 +12,6 @@ use std::{
 };
 
 use hyper::Method;
-use itertools::Itertools;
 use model::planted::Bug;
 use scraper::{Html, Selector};
 use serde_json::Value;
@@ -27,12 +26,12 @@ use crate::fixture::{
     http::{Answer, Http, WRITE_TOKEN, encoded, page_path},
     pagemark::Up,
     program::{Program, run_tool},
-    tool, wait_for,
+    project_file, tool, wait_for,
 };
 
 /// Commands that do not run here: their document, the beginning of their block, and why. Without a
 /// beginning, all of the document's.
-const LEFT_OUT: [(&str, &str, &str); 12] = [
+const OMITTED: [(&str, &str, &str); 12] = [
     ("README.md", "$ make", "builds and tests everything"),
     (
         "docs/benchmarks-notes.md",
@@ -136,30 +135,32 @@ const PROGRAMS: [(&str, &str); 4] = [
 ];
 
 fn documents() -> Vec<String> {
-    let folder = fs::read_dir(Path::new(PROJECT).join("docs")).unwrap();
-    let names =
-        folder.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
-    names
-        .filter(|name| name.ends_with(".md"))
-        .chain(["README.md".to_owned()])
-        .sorted()
-        .collect()
+    let mut documents = vec!["README.md".to_owned()];
+    for entry in fs::read_dir(Path::new(PROJECT).join("docs")).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name.ends_with(".md") {
+            documents.push(format!("docs/{name}"));
+        }
+    }
+    documents.sort();
+    documents
 }
 
 /// A folder like a clone of the project in which Pagemark is built.
 fn clone() -> TempDir {
     let clone = tempfile::tempdir().unwrap();
-    let at = |path: &str| clone.path().join(path);
+    let root = clone.path();
     for folder in ["bin", "home", "out", "target/local"] {
-        fs::create_dir_all(at(folder)).unwrap();
+        fs::create_dir_all(root.join(folder)).unwrap();
     }
-    symlink(Path::new(PROJECT).join("docs"), at("docs")).unwrap();
-    symlink(at("bin/pagemark"), at("target/local/pagemark")).unwrap();
+    symlink(Path::new(PROJECT).join("docs"), root.join("docs")).unwrap();
+    let pagemark = root.join("bin/pagemark");
+    symlink(pagemark, root.join("target/local/pagemark")).unwrap();
     for (name, text) in FILES {
-        fs::write(at(name), text).unwrap();
+        fs::write(root.join(name), text).unwrap();
     }
     for (name, text) in PROGRAMS {
-        let path = at("bin").join(name);
+        let path = root.join("bin").join(name);
         fs::write(&path, format!("#!/bin/sh\n{text}\n")).unwrap();
         fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
     }
@@ -168,80 +169,80 @@ fn clone() -> TempDir {
 
 /// One script of numbered blocks. What each prints goes into a file with its number.
 fn script(blocks: &[(usize, &Block)]) -> String {
-    let block = |(number, block): &(usize, &Block)| {
+    // The script has a process group of its own, which ends with it.
+    let mut lines = vec!["trap 'trap \"\" TERM; kill 0' EXIT".to_owned()];
+    for (number, block) in blocks {
         let text = block
             .text
             .replace("/var/lib/pagemark", "$HOME/data")
-            .replace("TOKEN=…", "TOKEN=$TOKEN");
-        let text = text.replace("check ID", "check of-a-file");
-        match SERVERS.iter().find(|(command, _)| text.contains(command)) {
-            Some((_, serves)) => {
-                format!(
-                    "LOG=$OUT/{number}\n( {text} ) >$LOG 2>&1 &\nuntil {serves}; do sleep 0.1; done"
-                )
-            }
-            None => format!("{{\n{text}\n}} >$OUT/{number}"),
+            .replace("TOKEN=…", "TOKEN=$TOKEN")
+            .replace("check ID", "check of-a-file");
+        let server = SERVERS.iter().find(|(command, _)| text.contains(command));
+        if let Some((_, serves)) = server {
+            lines.push(format!("LOG=$OUT/{number}"));
+            lines.push(format!("( {text} ) >$LOG 2>&1 &"));
+            lines.push(format!("until {serves}; do sleep 0.1; done"));
+        } else {
+            lines.push(format!("{{\n{text}\n}} >$OUT/{number}"));
         }
-    };
-    // The script has a process group of its own, which ends with it.
-    iter::once("trap 'trap \"\" TERM; kill 0' EXIT".to_owned())
-        .chain(blocks.iter().map(block))
-        .join("\n")
+    }
+    lines.join("\n")
+}
+
+/// The variable `PATH` of a clone: the programs of documents stand before installed ones.
+fn path_of(clone: &Path) -> String {
+    let mut path = clone.join("bin").display().to_string();
+    for tool in [
+        tool("node-tools/node", "browser"),
+        tool("aws-cli/bin/aws", "python-tools"),
+    ] {
+        path.push_str(&format!(":{}", tool.parent().unwrap().display()));
+    }
+    path.push_str(&format!(":{}", std::env::var("PATH").unwrap()));
+    path
 }
 
 /// Runs the commands of a document. Returns what each block printed.
 async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize, String)> {
-    let (clone, starts) = (
-        clone(),
-        blocks
-            .iter()
-            .any(|(_, block)| block.text.contains("pagemark up")),
-    );
-    let (own, shop) = (format!("127.0.0.1:{}", free_port(PORTS)), free_port(PORTS));
-    let api = if starts { &own } else { up.api.authority() };
+    let clone = clone();
+    let root = clone.path();
+    let own_api = format!("127.0.0.1:{}", free_port(PORTS));
+    let shop_port = free_port(PORTS);
+    let starts_its_own = blocks
+        .iter()
+        .any(|(_, block)| block.text.contains("pagemark up"));
+    let api = if starts_its_own {
+        &own_api
+    } else {
+        up.api.authority()
+    };
     let script = script(blocks)
         .replace("127.0.0.1:8080", api)
-        .replace("127.0.0.1:8000", &up.engine);
-    let script = script.replace("127.0.0.1:3000", &format!("127.0.0.1:{shop}"));
+        .replace("127.0.0.1:8000", &up.engine)
+        .replace("127.0.0.1:3000", &format!("127.0.0.1:{shop_port}"));
     let mut command = Command::new("sh");
     command
         .args(["-eux", "-c", &script])
-        .current_dir(clone.path())
-        .process_group(0);
-    let tools = [
-        tool("node-tools/node", "browser"),
-        tool("aws-cli/bin/aws", "python-tools"),
-    ];
-    let folders = tools
-        .iter()
-        .map(|tool| tool.parent().unwrap().display().to_string());
-    let path = [clone.path().join("bin").display().to_string()]
-        .into_iter()
-        .chain(folders)
-        .join(":");
-    command.env("PATH", format!("{path}:{}", std::env::var("PATH").unwrap()));
-    command.envs([
-        ("HOME", clone.path().join("home")),
-        ("OUT", clone.path().join("out")),
-    ]);
-    command
+        .current_dir(root)
+        .process_group(0)
+        .env("PATH", path_of(root))
+        .env("HOME", root.join("home"))
+        .env("OUT", root.join("out"))
         .env("PAGEMARK_BINARY", binary("pagemark").await)
-        .env("BENCH_BINARY", binary("bench").await);
-    command.envs([
-        ("TOKEN", WRITE_TOKEN),
-        ("MODERATOR", WRITE_TOKEN),
-        ("UP", &own),
-        ("PORT", &shop.to_string()),
-    ]);
-    command.env("ENGINE", format!("http://{}", up.engine));
+        .env("BENCH_BINARY", binary("bench").await)
+        .env("TOKEN", WRITE_TOKEN)
+        .env("MODERATOR", WRITE_TOKEN)
+        .env("UP", &own_api)
+        .env("PORT", shop_port.to_string())
+        .env("ENGINE", format!("http://{}", up.engine));
     println!("{document}");
     run_tool(command, "").await;
-    let printed =
-        |number| fs::read_to_string(clone.path().join("out").join(format!("{number}"))).unwrap();
-    blocks
-        .iter()
-        .map(|(number, _)| (*number, printed(number)))
-        .collect()
+    let mut printed = Vec::new();
+    for (number, _) in blocks {
+        let file = root.join("out").join(number.to_string());
+        printed.push((*number, fs::read_to_string(file).unwrap()));
+    }
+    printed
 }
 
 /// Whether an answer has the form that a document shows: the same keys, and values of the same
@@ -254,10 +255,10 @@ fn is_of_form(answer: &Value, shown: &Value) -> bool {
                     shown.get(key).is_some_and(|shown| is_of_form(value, shown))
                 })
         }
-        (Value::Array(answer), Value::Array(shown)) => answer
-            .first()
-            .zip(shown.first())
-            .is_none_or(|(answer, shown)| is_of_form(answer, shown)),
+        (Value::Array(answer), Value::Array(shown)) => match (answer.first(), shown.first()) {
+            (Some(answer), Some(shown)) => is_of_form(answer, shown),
+            _ => true,
+        },
         (answer, shown) => {
             answer.is_null() || shown.is_null() || discriminant(answer) == discriminant(shown)
         }
@@ -267,16 +268,18 @@ fn is_of_form(answer: &Value, shown: &Value) -> bool {
 /// A block of JSON directly behind commands shows an answer of the form that the last one got.
 fn assert_shown(document: &str, blocks: &[Block], printed: &[(usize, String)]) {
     for (number, printed) in printed {
-        let next = blocks
-            .get(number + 1)
-            .filter(|next| next.kind == "json" && next.before.trim().is_empty());
-        let Some(shown) = next else { continue };
+        let Some(next) = blocks.get(number + 1) else {
+            continue;
+        };
+        if next.kind != "json" || !next.before.trim().is_empty() {
+            continue;
+        }
         let answers = serde_json::Deserializer::from_str(printed).into_iter::<Value>();
         let answer = answers
             .last()
             .unwrap()
             .unwrap_or_else(|error| panic!("{document}: {error}: {printed}"));
-        let shown: Value = serde_json::from_str(&shown.text).unwrap();
+        let shown: Value = serde_json::from_str(&next.text).unwrap();
         assert!(
             is_of_form(&answer, &shown),
             "{document} shows {shown:#} instead of {answer:#}"
@@ -287,41 +290,37 @@ fn assert_shown(document: &str, blocks: &[Block], printed: &[(usize, String)]) {
 #[tokio::test]
 async fn every_command_of_every_document_runs() {
     let data = folder_in_memory();
-    let up = Up::start(
-        data.path(),
-        &["--demo", "2000", "--write-token", WRITE_TOKEN],
-    )
-    .await;
-    let mut left_out = HashSet::new();
+    let options = ["--demo", "2000", "--write-token", WRITE_TOKEN];
+    let up = Up::start(data.path(), &options).await;
+    let mut omitted = HashSet::new();
     for document in documents() {
         let blocks = blocks(&document);
-        let is_left_out = |block: &Block, (of, begin, _): &(&str, &str, &str)| {
-            *of == document && block.text.trim_start().starts_with(begin)
-        };
         let mut runnable = Vec::new();
-        let is_known = |block: &Block| COMMANDS.iter().chain(&OTHER_KINDS).contains(&&*block.kind);
-        assert!(
-            blocks.iter().all(is_known),
-            "{document} has another kind of block: {blocks:?}"
-        );
-        for (number, block) in blocks
-            .iter()
-            .enumerate()
-            .filter(|(_, block)| COMMANDS.contains(&&*block.kind))
-        {
-            match LEFT_OUT.iter().find(|entry| is_left_out(block, entry)) {
-                Some(entry) => drop(left_out.insert(entry)),
-                None => runnable.push((number, block)),
+        for (number, block) in blocks.iter().enumerate() {
+            let kind = block.kind.as_str();
+            if !COMMANDS.contains(&kind) {
+                let is_known = OTHER_KINDS.contains(&kind);
+                assert!(is_known, "{document} has another kind of block: {block:?}");
+                continue;
+            }
+            let omission = OMITTED.iter().find(|(of, beginning, _)| {
+                *of == document && block.text.trim_start().starts_with(beginning)
+            });
+            if let Some(omission) = omission {
+                omitted.insert(omission);
+            } else {
+                runnable.push((number, block));
             }
         }
         if !runnable.is_empty() {
-            assert_shown(&document, &blocks, &run(&document, &runnable, &up).await);
+            let printed = run(&document, &runnable, &up).await;
+            assert_shown(&document, &blocks, &printed);
         }
     }
     assert_eq!(
-        left_out.len(),
-        LEFT_OUT.len(),
-        "no document has the others: {left_out:?}"
+        omitted.len(),
+        OMITTED.len(),
+        "no document has the others: {omitted:?}"
     );
     up.stop().await;
 }
@@ -329,21 +328,21 @@ async fn every_command_of_every_document_runs() {
 /// What a browser sends when a customer has filled in the documented form.
 fn filled(rating: &str, body: &str) -> String {
     let form = fs::read_to_string(Path::new(PROJECT).join("docs/shop/form.html")).unwrap();
-    let (form, named) = (
-        Html::parse_fragment(&form),
-        Selector::parse("[name]").unwrap(),
-    );
-    let fields = form.select(&named).map(|field| {
-        let value = match field.attr("name").unwrap() {
+    let form = Html::parse_fragment(&form);
+    let mut fields = Vec::new();
+    for field in form.select(&Selector::parse("[name]").unwrap()) {
+        let name = field.attr("name").unwrap();
+        let value = match name {
             "rating" => rating,
             "body" => body,
             _ => field.attr("value").unwrap(),
         };
-        format!("{}={}", field.attr("name").unwrap(), encoded(value))
-    });
-    fields.collect::<Vec<_>>().join("&")
+        fields.push(format!("{name}={}", encoded(value)));
+    }
+    fields.join("&")
 }
 
+/// Sends a form to a server of the shop. `from` is where the browser says that it comes from.
 async fn send(server: &Http, cookie: &str, from: &str, form: &str) -> Answer {
     let typed = ("content-type", "application/x-www-form-urlencoded");
     let headers = [typed, ("cookie", cookie), ("sec-fetch-site", from)];
@@ -365,144 +364,146 @@ async fn serve(program: &str, arguments: &[&str], port: u16, api: &str) -> (Prog
         ("MODERATOR", WRITE_TOKEN.to_owned()),
         ("PORT", port.to_string()),
     ];
-    let (server, http) = (
-        Program::start(program, arguments, variables),
-        Http::new(format!("http://127.0.0.1:{port}")),
-    );
+    let http = Http::new(format!("http://127.0.0.1:{port}"));
+    let server = Program::start(program, arguments, variables);
     server.wait_for_connection(&http).await;
     (server, http)
+}
+
+/// A file of `docs/shop`.
+fn of_shop(name: &str) -> String {
+    format!("{PROJECT}/docs/shop/{name}")
+}
+
+/// Where PHP is installed.
+fn php() -> String {
+    let folders = std::env::var_os("PATH").unwrap();
+    let mut paths = std::env::split_paths(&folders).map(|folder| folder.join("php"));
+    let php = paths.find(|path| path.exists());
+    php.expect("make web-servers").display().to_string()
+}
+
+/// A customer writes a review in the form that a server serves. Others cannot, and the server names
+/// what is wrong with a form.
+async fn write_review(server: &Http, language: &str) {
+    let good = filled("5", &format!("Better than <b>{language}</b> & \"all\""));
+    for (cookie, from) in [("", "same-origin"), ("customer=7", "cross-site")] {
+        assert_eq!(send(server, cookie, from, &good).await.status, 403);
+    }
+    let bad = send(server, "customer=7", "same-origin", &filled("9", "Good")).await;
+    assert_eq!(bad.status, 400, "{bad:?}");
+    assert!(bad.body.starts_with("rating: 9 is not"), "{bad:?}");
+    // The second one creates nothing.
+    for _ in 0..2 {
+        let sent = send(server, "customer=7", "same-origin", &good).await;
+        assert_eq!(sent.status, 303, "{sent:?}");
+        assert_eq!(
+            sent.header("location"),
+            Some("/espresso-machine?thanks"),
+            "{sent:?}"
+        );
+    }
+}
+
+/// The staff publishes the only review that waits.
+async fn publish_review(queue: &Http, language: &str) {
+    let as_customer = send(queue, "customer=7", "same-origin", "").await;
+    assert_eq!(as_customer.status, 403);
+    let cookie = [("cookie", "staff=yes")];
+    let waiting = queue.send(Method::GET, "/", &cookie, b"").await.body;
+    let escaped = format!("Better than &#60;b&#62;{language}&#60;/b&#62; &#38; &#34;all&#34;");
+    assert!(waiting.contains(&escaped), "{waiting}");
+    assert_eq!(waiting.matches("<form").count(), 1, "{waiting}");
+    let (_, rest) = waiting.split_once("name=\"id\" value=\"").unwrap();
+    let (id, _) = rest.split_once('"').unwrap();
+    let decision = format!("id={id}&status=published");
+    let decided = send(queue, "staff=yes", "same-origin", &decision).await;
+    assert!(decided.body.contains("Nothing waits."), "{decided:?}");
 }
 
 #[tokio::test]
 async fn customers_write_in_a_form_of_the_shop_and_its_staff_decides() {
     let data = folder_in_memory();
-    let up = Up::start(
-        data.path(),
-        &[
-            "--demo",
-            "0",
-            "--write-token",
-            WRITE_TOKEN,
-            "--new-comments",
-            "pending",
-            "--archive-after",
-            "0",
-        ],
-    )
-    .await;
+    let options = [
+        "--demo",
+        "0",
+        "--write-token",
+        WRITE_TOKEN,
+        "--new-comments",
+        "pending",
+        "--archive-after",
+        "0",
+    ];
+    let up = Up::start(data.path(), &options).await;
     let api = &up.api;
     let node = tool("node-tools/node", "browser");
-    let of_shop = |name: &str| format!("{PROJECT}/docs/shop/{name}");
-    let (ports, reviews) = (
-        [(); 3].map(|()| free_port(PORTS)),
-        [of_shop("reviews.mjs"), of_shop("reviews.php")],
-    );
-    let (node, address) = (node.to_str().unwrap(), format!("127.0.0.1:{}", ports[1]));
-    let in_node = serve(node, &[&reviews[0]], ports[0], api.authority()).await;
-    let folders = std::env::var_os("PATH").unwrap();
-    let php = std::env::split_paths(&folders)
-        .map(|folder| folder.join("php"))
-        .find(|path| path.exists());
-    let php = php.expect("make web-servers").display().to_string();
-    let in_php = serve(
-        &php,
-        &["-S", &address, &reviews[1]],
-        ports[1],
-        api.authority(),
-    )
-    .await;
-    let (_queue, queue) = serve(node, &[&of_shop("queue.mjs")], ports[2], api.authority()).await;
-    for (language, (_, server)) in [("Node.js", &in_node), ("PHP", &in_php)] {
-        let good = filled("5", &format!("Better than <b>{language}</b> & \"all\""));
-        for (cookie, from) in [("", "same-origin"), ("customer=7", "cross-site")] {
-            assert_eq!(send(server, cookie, from, &good).await.status, 403);
-        }
-        let bad = send(server, "customer=7", "same-origin", &filled("9", "Good")).await;
-        assert!(
-            bad.status == 400 && bad.body.starts_with("rating: 9 is not"),
-            "{bad:?}"
-        );
-        for _ in 0..2 {
-            let sent = send(server, "customer=7", "same-origin", &good).await;
-            assert_eq!(sent.status, 303, "{sent:?}");
-            assert_eq!(
-                sent.header("location"),
-                Some("/espresso-machine?thanks"),
-                "{sent:?}"
-            );
-        }
-        // The second one created nothing. Nobody sees the review before the staff has decided.
-        assert_eq!(
-            api.get(&page_path("espresso-machine")).await.status,
-            if language == "PHP" { 200 } else { 404 }
-        );
-        let staff = async |form: &str| send(&queue, "staff=yes", "same-origin", form).await.body;
-        assert_eq!(
-            send(&queue, "customer=7", "same-origin", "").await.status,
-            403
-        );
-        let waiting = queue
-            .send(Method::GET, "/", &[("cookie", "staff=yes")], b"")
-            .await
-            .body;
-        assert!(
-            waiting.contains(&format!(
-                "Better than &#60;b&#62;{language}&#60;/b&#62; &#38; &#34;all&#34;"
-            )),
-            "{waiting}"
-        );
-        assert_eq!(waiting.matches("<form").count(), 1, "{waiting}");
-        let id = waiting
-            .split("name=\"id\" value=\"")
-            .nth(1)
-            .unwrap()
-            .split('"')
-            .next()
-            .unwrap();
-        assert!(
-            staff(&format!("id={id}&status=published"))
-                .await
-                .contains("Nothing waits.")
-        );
-        let shown = async || {
-            let page = api.get(&page_path("espresso-machine")).await;
-            if page.body.contains(&format!("&#60;b&#62;{language}")) {
-                Ok(page)
+    let node = node.to_str().unwrap();
+
+    let port = free_port(PORTS);
+    let script = of_shop("reviews.mjs");
+    let (_node_server, in_node) = serve(node, &[&script], port, api.authority()).await;
+    let port = free_port(PORTS);
+    let address = format!("127.0.0.1:{port}");
+    let script = of_shop("reviews.php");
+    let arguments = ["-S", &address, &script];
+    let (_php_server, in_php) = serve(&php(), &arguments, port, api.authority()).await;
+    let port = free_port(PORTS);
+    let script = of_shop("queue.mjs");
+    let (_queue_server, queue) = serve(node, &[&script], port, api.authority()).await;
+
+    // Nobody sees a review before the staff has decided.
+    let page = page_path("espresso-machine");
+    for (language, server, status_before) in [("Node.js", &in_node, 404), ("PHP", &in_php, 200)] {
+        write_review(server, language).await;
+        assert_eq!(api.get(&page).await.status, status_before);
+        publish_review(&queue, language).await;
+        wait_for("the published review", async || {
+            let shown = api.get(&page).await;
+            if shown.body.contains(&format!("&#60;b&#62;{language}")) {
+                Ok(())
             } else {
-                Err(page)
+                Err(shown)
             }
-        };
-        wait_for("the published review", shown).await;
+        })
+        .await;
     }
     up.stop().await;
+}
+
+/// Whether a guarantee's proof exists: a planted bug, a module of tests, or a file.
+fn exists(proof: &str) -> bool {
+    let module = format!("tests/{}", proof.replace("::", "/"));
+    let files = [
+        format!("{module}.rs"),
+        format!("{module}/mod.rs"),
+        format!("libs/model/src/{proof}"),
+    ];
+    let mut paths = files.iter().map(|file| Path::new(PROJECT).join(file));
+    proof.parse::<Bug>().is_ok() || paths.any(|path| path.exists())
 }
 
 /// The last column of the table of guarantees names planted bugs, modules of tests, and files.
 #[test]
 fn the_proofs_of_the_guarantees_exist() {
-    let page = fs::read_to_string(Path::new(PROJECT).join("docs/guarantees.md")).unwrap();
-    let proofs = page
-        .lines()
-        .filter_map(|line| line.strip_suffix('|')?.rsplit_once('|'));
-    let names: BTreeSet<&str> = proofs
-        .flat_map(|(_, proof)| proof.split('`').skip(1).step_by(2))
-        .collect();
-    let is_there = |name: &&&str| {
-        let module = format!("tests/{}", name.replace("::", "/"));
-        let files = [
-            format!("{module}.rs"),
-            format!("{module}/mod.rs"),
-            format!("libs/model/src/{name}"),
-        ];
-        name.parse::<Bug>().is_ok()
-            || files
-                .iter()
-                .any(|file| Path::new(PROJECT).join(file).exists())
-    };
-    assert_eq!(names.iter().find(|name| !is_there(name)), None);
-    assert_eq!(
-        Bug::iter().find(|bug| !names.contains(bug.to_string().as_str())),
-        None,
-        "which promise does it break?"
-    );
+    let mut proofs = BTreeSet::new();
+    let page = project_file("docs/guarantees.md");
+    for line in page.lines() {
+        let Some(row) = line.strip_suffix('|') else {
+            continue;
+        };
+        if let Some((_, last_column)) = row.rsplit_once('|') {
+            // The names are in back quotes.
+            proofs.extend(last_column.split('`').skip(1).step_by(2));
+        }
+    }
+    for proof in &proofs {
+        assert!(exists(proof), "{proof}");
+    }
+    for bug in Bug::iter() {
+        let name = bug.to_string();
+        assert!(
+            proofs.contains(name.as_str()),
+            "which promise does {name} break?"
+        );
+    }
 }

@@ -11,7 +11,7 @@ use model::Filter;
 use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpSocket, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::watch,
 };
 
@@ -36,9 +36,15 @@ const BUFFER: u32 = 4_096;
 struct Stall {
     url: String,
     is_stalled: watch::Sender<bool>,
-    /// Number of connections that wait with bytes of a client, and number of open connections.
-    waiting: Arc<AtomicUsize>,
-    open: Arc<AtomicUsize>,
+    connections: Arc<Connections>,
+}
+
+#[derive(Default)]
+struct Connections {
+    /// Number of connections that wait with bytes of a client.
+    waiting: AtomicUsize,
+    /// Number of open connections.
+    open: AtomicUsize,
 }
 
 impl Stall {
@@ -52,31 +58,39 @@ impl Stall {
         socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
         let listener = socket.listen(16).unwrap();
         let url = format!("redis://{}/", listener.local_addr().unwrap());
-        let stall = Self {
+        let is_stalled = watch::Sender::new(false);
+        let connections = Arc::<Connections>::default();
+        tokio::spawn(accept(
+            listener,
+            server,
+            is_stalled.clone(),
+            Arc::clone(&connections),
+        ));
+        Self {
             url,
-            is_stalled: watch::Sender::new(false),
-            waiting: Arc::default(),
-            open: Arc::default(),
-        };
-        let (is_stalled, waiting, open) = (
-            stall.is_stalled.clone(),
-            stall.waiting.clone(),
-            stall.open.clone(),
-        );
+            is_stalled,
+            connections,
+        }
+    }
+}
+
+/// Forwards each connection of a client to the server.
+async fn accept(
+    listener: TcpListener,
+    server: String,
+    is_stalled: watch::Sender<bool>,
+    connections: Arc<Connections>,
+) {
+    loop {
+        let (client, _) = listener.accept().await.unwrap();
+        let server = TcpStream::connect(&server).await.unwrap();
+        let is_stalled = is_stalled.subscribe();
+        let connections = Arc::clone(&connections);
+        connections.open.fetch_add(1, Ordering::SeqCst);
         tokio::spawn(async move {
-            loop {
-                let (client, _) = listener.accept().await.unwrap();
-                let server = TcpStream::connect(&server).await.unwrap();
-                let (is_stalled, waiting, open) =
-                    (is_stalled.subscribe(), waiting.clone(), open.clone());
-                open.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(async move {
-                    forward(client, server, is_stalled, &waiting).await;
-                    open.fetch_sub(1, Ordering::SeqCst);
-                });
-            }
+            forward(client, server, is_stalled, &connections.waiting).await;
+            connections.open.fetch_sub(1, Ordering::SeqCst);
         });
-        stall
     }
 }
 
@@ -116,16 +130,19 @@ async fn an_edit_that_a_paused_function_gave_up_never_reaches_redis() {
     assert_eq!(indexer.deliver(&first).await, Vec::<String>::new());
 
     let late = data::product("late");
-    let comment = |number| data::new_comment(&format!("{number:050}"), &late, "en", 1 + number % 5);
-    stores
-        .put_primary_items((0..COMMENTS).map(comment).collect())
-        .await;
+    let mut comments = Vec::new();
+    for number in 0..COMMENTS {
+        let id = format!("{number:050}");
+        comments.push(data::new_comment(&id, &late, "en", 1 + number % 5));
+    }
+    stores.put_primary_items(comments).await;
     let second = stores.lambda_records().await.split_off(first.len());
     let event = json!({ "Records": second }).to_string();
     stall.is_stalled.send_replace(true);
-    let (answer, deadline) = (indexer.api.invoke(event, NEAR), Instant::now() + NEAR);
+    let answer = indexer.api.invoke(event, NEAR);
+    let deadline = Instant::now() + NEAR;
     wait_for("the call", async || {
-        if stall.waiting.load(Ordering::SeqCst) > 0 {
+        if stall.connections.waiting.load(Ordering::SeqCst) > 0 {
             Ok(())
         } else {
             Err("no call")
@@ -153,17 +170,14 @@ async fn an_edit_that_a_paused_function_gave_up_never_reaches_redis() {
     // Everything arrives now that the sockets still send.
     stall.is_stalled.send_replace(false);
     wait_for("the end of all connections", async || {
-        match stall.open.load(Ordering::SeqCst) {
+        match stall.connections.open.load(Ordering::SeqCst) {
             0 => Ok(()),
             open => Err(open),
         }
     })
     .await;
-    let sizes = stores
-        .index
-        .sizes(&Filter::ANY.base_sets(&late))
-        .await
-        .unwrap();
+    let sets = Filter::ANY.base_sets(&late);
+    let sizes = stores.index.sizes(&sets).await.unwrap();
     assert_eq!(sizes, [0; 5], "the edits arrived late");
     assert_eq!(indexer.deliver(&second).await, Vec::<String>::new());
     indexer.finish().await;
