@@ -61,7 +61,7 @@ async fn a_watermark_advances_only_from_the_value_that_was_read() {
         assert_eq!(
             index.advance(first, later).await.unwrap(),
             [],
-            "the second left its own nonce"
+            "the second wrote its own nonce"
         );
         assert_eq!(
             index.advance(second, later).await.unwrap().len(),

@@ -78,8 +78,7 @@ async fn lose_ranks(stores: &Stores, comments: &[Comment]) {
 }
 
 #[tokio::test]
-async fn while_the_newest_comments_have_no_ranks_page_1_links_to_all_and_what_does_not_exist_is_404()
- {
+async fn page_1_links_to_comments_without_ranks_and_what_does_not_exist_is_404() {
     let (stores, api, comments) = Served::filled(COMMENTS).await;
     let http = &api.http;
     lose_ranks(&stores, &comments[..25]).await;
@@ -147,7 +146,7 @@ async fn while_the_newest_comments_have_no_ranks_page_1_links_to_all_and_what_do
 }
 
 #[tokio::test]
-async fn while_the_newest_comments_have_no_ranks_html_pages_are_503_and_never_redirect_back() {
+async fn html_pages_without_ranks_are_503_and_never_redirect_back() {
     let (stores, api, comments) = Served::filled(COMMENTS).await;
     api.finish().await;
     lose_ranks(&stores, &comments[..25]).await;

@@ -185,7 +185,7 @@ async fn a_cursor_whose_page_was_deleted_leads_back() {
 }
 
 #[tokio::test]
-async fn a_walk_shows_nothing_twice_while_rows_between_the_ranks_of_page_1_are_out_of_date() {
+async fn a_walk_shows_nothing_twice_while_rows_between_ranks_are_out_of_date() {
     let (stores, api, comments) = Served::filled(45).await;
     let english: Vec<Comment> = comments
         .into_iter()

@@ -35,7 +35,7 @@ fn in_xml(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_feed_has_the_newest_comments_of_its_filter_and_their_changes_whatever_their_texts_are() {
+async fn a_feed_has_the_newest_comments_and_their_changes_whatever_their_texts_are() {
     let mut comments = three_pages("a/b");
     let texts = HOSTILE.into_iter().chain(["\u{fffe}x\u{ffff}y]]>"]);
     comments.extend(

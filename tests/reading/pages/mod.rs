@@ -40,6 +40,7 @@ fn site_settings() -> StackSettings {
 
 /// A comment. Different numbers give different creation times.
 fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewComment {
+    // Some have no author, and some no title.
     let author = (number % 3 != 0).then(|| format!("Author {number}"));
     let title = (number % 2 == 0).then(|| format!("Title {number}"));
     let id = format!("{}-{language}-{rating}-{number}", product.len());

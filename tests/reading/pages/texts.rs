@@ -87,7 +87,7 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
 }
 
 #[tokio::test]
-async fn the_front_page_shows_the_most_recent_positive_beside_the_most_recent_critical_comment() {
+async fn the_front_page_shows_the_newest_positive_beside_the_newest_critical_comment() {
     let ratings = [5, 4, 2, 3, 4, 5];
     let of = |(number, rating): (i64, u64)| comment("p", "en", rating, number);
     let comments: Vec<NewComment> = (1..).zip(ratings).map(of).collect();
