@@ -25,19 +25,6 @@ pub(crate) async fn before_repair(world: &World) {
     if world.loses_records() {
         return;
     }
-    let has = |part: &Part| world.plan.has(*part);
-    let is_job_lost = has(&Part::JobDies)
-        && [Part::Recent, Part::Audit, Part::Rebuild, Part::Quarantine]
-            .iter()
-            .any(has);
-    let loses_ranks = is_job_lost
-        || [
-            Part::IndexEmptied,
-            Part::IndexRestored,
-            Part::IndexFailsOver,
-        ]
-        .iter()
-        .any(has);
     let contents = Contents::read(&world.calm_table()).await;
     let index = world.servers.calm_client();
     let mut differences = Vec::new();
@@ -46,14 +33,33 @@ pub(crate) async fn before_repair(world: &World) {
         // A rebuild that died has left partitions without a mark, and says so.
         let table_id = world.calm_table().describe().await.unwrap().id;
         let is_marked = index.marks(&table_id).await.unwrap().len() == index.partitions().count();
-        if is_marked && !loses_ranks {
-            differences
-                .extend(differences_of_page_index(&contents, Checked::Embedded(&index)).await);
+        if is_marked && !loses_ranks(world) {
+            let of_index = differences_of_page_index(&contents, Checked::Embedded(&index)).await;
+            differences.extend(of_index);
         }
     }
     for difference in differences {
         world.violated(format!("before any repair: {difference}"));
     }
+}
+
+/// Whether ranks may be lost that only a repair brings back.
+fn loses_ranks(world: &World) -> bool {
+    let jobs = [Part::Recent, Part::Audit, Part::Rebuild, Part::Quarantine];
+    let job_may_die = world.plan.has(Part::JobDies) && has_any(world, &jobs);
+    let servers_may_lose = has_any(
+        world,
+        &[
+            Part::IndexEmptied,
+            Part::IndexRestored,
+            Part::IndexFailsOver,
+        ],
+    );
+    job_may_die || servers_may_lose
+}
+
+fn has_any(world: &World, parts: &[Part]) -> bool {
+    parts.iter().any(|part| world.plan.has(*part))
 }
 
 /// The published comments, newest first.
@@ -62,6 +68,12 @@ fn published(contents: &Contents) -> Vec<Comment> {
     comments.retain(|comment| comment.status.is_published());
     comments.sort_by_key(|comment| Reverse(comment.cd()));
     comments
+}
+
+/// The ids of those comments that match a filter.
+fn matching_ids<'comments>(comments: &'comments [Comment], filter: &Filter) -> Vec<&'comments str> {
+    let matching = comments.iter().filter(|comment| matches(filter, comment));
+    matching.map(|comment| comment.id.as_str()).collect()
 }
 
 /// Reads while the last repair runs. What the page index has lost is not believed any more, or it
@@ -76,16 +88,15 @@ pub(crate) async fn read_meanwhile(world: &World) {
     loop {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..100))).await;
         let filter = random_filter(&mut random);
-        let matching = comments.iter().filter(|comment| matches(&filter, comment));
-        let all: Vec<&str> = matching.map(|comment| comment.id.as_str()).collect();
-        let first: Vec<&str> = all.iter().zip(0..PAGE_SIZE).map(|(id, _)| *id).collect();
+        let all = matching_ids(&comments, &filter);
+        let first_page = &all[..all.len().min(usize::try_from(PAGE_SIZE).unwrap())];
         let url = format!("{}&page=1", listing(&filter));
         let answer = world
             .request(&world.apis[0], Method::GET, &url, &[], None)
             .await;
         let json = answer.json();
-        let is_right =
-            (json["total"] == all.len() || json["index"] == "unavailable") && ids(&json) == first;
+        let is_total_right = json["total"] == all.len() || json["index"] == "unavailable";
+        let is_right = is_total_right && ids(&json) == first_page;
         world.check(answer.status == 503 || is_right, || {
             format!("{url} is {answer:?}, and there are {all:?}")
         });
@@ -102,20 +113,7 @@ pub(crate) async fn at_rest(world: &World) {
         world.violated(difference);
     }
     if world.plan.has(Part::Erasure) {
-        let stored = format!("{:?}", all_items(&world.calm_table()).await);
-        let comments = contents.comments();
-        let texts: BTreeSet<&str> = comments
-            .iter()
-            .map(|comment| comment.text.body.as_str())
-            .collect();
-        let gone = world
-            .all_bodies()
-            .filter(|body| !texts.contains(body.as_str()));
-        for left in gone.filter(|body| stored.contains(&format!("\"{body}\""))) {
-            world.violated(format!(
-                "at rest the table still has the text {left:?}, which no comment has"
-            ));
-        }
+        check_erased_texts(world, &contents).await;
     }
     for (url, before) in world.archive.take() {
         let answer = world
@@ -125,23 +123,41 @@ pub(crate) async fn at_rest(world: &World) {
             format!("posts have changed the archive page {url}: {before:?}, and now {answer:?}")
         });
     }
-    let comments = published(&contents);
-    // A few filters of each shape, each in one way: all of them would take longer than everything
-    // else.
-    let mut random = world.plan.random("filters at rest");
-    let ratings: Vec<RatingSet> = RatingSet::every().collect();
-    let languages = [None, Some(LANGUAGES[0]), Some(LANGUAGES[1])];
-    let chosen = |_: &RatingSet| random.random_ratio(1, 10);
-    let sets: Vec<Option<RatingSet>> = std::iter::once(None)
-        .chain(ratings.into_iter().filter(chosen).map(Some))
+    check_some_filters(world, &published(&contents)).await;
+}
+
+/// The table has no text any more that no comment has.
+async fn check_erased_texts(world: &World, contents: &Contents) {
+    let stored = format!("{:?}", all_items(&world.calm_table()).await);
+    let comments = contents.comments();
+    let present: BTreeSet<&str> = comments
+        .iter()
+        .map(|comment| comment.text.body.as_str())
         .collect();
-    for (language, ratings) in iproduct!(languages, sets) {
+    for body in world.all_bodies() {
+        let is_stored = stored.contains(&format!("\"{body}\""));
+        if is_stored && !present.contains(body.as_str()) {
+            world.violated(format!(
+                "at rest the table still has the text {body:?}, which no comment has"
+            ));
+        }
+    }
+}
+
+/// A few filters of each shape, each in one way: all of them would take longer than everything
+/// else.
+async fn check_some_filters(world: &World, comments: &[Comment]) {
+    let mut random = world.plan.random("filters at rest");
+    let mut rating_sets = vec![None];
+    for ratings in RatingSet::every() {
+        if random.random_ratio(1, 10) {
+            rating_sets.push(Some(ratings));
+        }
+    }
+    let languages = [None, Some(LANGUAGES[0]), Some(LANGUAGES[1])];
+    for (language, ratings) in iproduct!(languages, rating_sets) {
         let filter = Filter::new(language.map(data::language), ratings);
-        let mut expected: Vec<&str> = comments
-            .iter()
-            .filter(|comment| matches(&filter, comment))
-            .map(|comment| comment.id.as_str())
-            .collect();
+        let mut expected = matching_ids(comments, &filter);
         match random.random_range(0..4) {
             0 => walk_at_rest(world, &expected, &filter).await,
             1 => stable_pages_at_rest(world, expected.len(), &filter).await,
@@ -156,12 +172,12 @@ pub(crate) async fn at_rest(world: &World) {
 
 /// Checks the pages of a filter by number, in one order.
 async fn pages_at_rest(world: &World, expected: &[&str], filter: &Filter, order: &str) {
-    let (mut shown, mut number) = (Vec::new(), 1);
+    let mut shown = Vec::new();
+    let mut number = 1;
     loop {
         let url = format!("{}&order={order}&page={number}", listing(filter));
-        let answer = world
-            .request(&world.apis[number % 2], Method::GET, &url, &[], None)
-            .await;
+        let api = &world.apis[number % 2];
+        let answer = world.request(api, Method::GET, &url, &[], None).await;
         let json = answer.json();
         if answer.status != 200 || json["total"] != expected.len() {
             return world.violated(format!(
@@ -196,16 +212,20 @@ async fn stable_pages_at_rest(world: &World, comments: usize, filter: &Filter) {
 
 /// A walk by cursor shows every comment of a filter, once and in order.
 async fn walk_at_rest(world: &World, expected: &[&str], filter: &Filter) {
-    let (mut shown, mut url) = (Vec::new(), Some(listing(filter)));
-    while let Some(next) = url.take().filter(|_| shown.len() <= expected.len()) {
-        let json = world
-            .request(&world.apis[0], Method::GET, &next, &[], None)
-            .await
-            .json();
+    let mut shown = Vec::new();
+    let mut next = Some(listing(filter));
+    while let Some(url) = next {
+        // A walk that goes on after the last comment is wrong already.
+        if shown.len() > expected.len() {
+            break;
+        }
+        let answer = world
+            .request(&world.apis[0], Method::GET, &url, &[], None)
+            .await;
+        let json = answer.json();
         shown.extend(ids(&json));
-        url = json["cursor"]["next"]
-            .as_str()
-            .map(|cursor| format!("{}&cursor={cursor}", listing(filter)));
+        let cursor = json["cursor"]["next"].as_str();
+        next = cursor.map(|cursor| format!("{}&cursor={cursor}", listing(filter)));
     }
     world.check(shown == expected, || {
         format!("at rest a walk of {filter:?}: {shown:?}, and not {expected:?}")

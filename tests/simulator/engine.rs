@@ -31,6 +31,31 @@ pub(crate) const TABLE: &str = "comments";
 /// start, that is less than the 30 s of a commit (ADR 57).
 const LATEST_MS: u64 = 6_000;
 
+/// What one call draws.
+struct Chance {
+    late_ms: u64,
+    /// Decides which fault happens.
+    number: u32,
+    /// Decides whether the call is slow.
+    slow: u32,
+    fast_ms: u64,
+    /// Decides the details of a fault.
+    rest: u64,
+}
+
+impl Chance {
+    /// The order of the fields is that of the draws, which a seed repeats.
+    fn draw(random: &mut StdRng) -> Self {
+        Self {
+            late_ms: random.random_range(0..LATEST_MS),
+            number: random.random_range(0..100),
+            slow: random.random_range(0..30),
+            fast_ms: random.random_range(1..20),
+            rest: random.random(),
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(crate) struct Engine {
     pub(crate) database: Database,
@@ -77,7 +102,8 @@ impl Engine {
         let engine = self.clone();
         let random = Arc::new(Mutex::new(self.plan.random(process)));
         let http = http_client(move |operation, body| {
-            let (engine, random) = (engine.clone(), Arc::clone(&random));
+            let engine = engine.clone();
+            let random = Arc::clone(&random);
             async move {
                 if faults {
                     engine.call(process, operation, &body, &random).await
@@ -101,22 +127,19 @@ impl Engine {
 
     /// The answer of an operation, at once.
     pub(crate) fn answer(&self, operation: &str, body: &[u8]) -> (u16, Vec<u8>) {
-        if let Some(description) = self
-            .description
-            .get()
-            .filter(|_| operation == "DescribeTable")
-        {
+        let is_description = operation == "DescribeTable";
+        if is_description && let Some(description) = self.description.get() {
             return (200, description.clone());
         }
-        let answered = answer(&self.database, operation, body);
-        if operation == "DescribeTable" && answered.0 == 200 {
-            self.description.set(answered.1.clone()).ok();
+        let (status, answer) = answer(&self.database, operation, body);
+        if is_description && status == 200 {
+            self.description.set(answer.clone()).ok();
         }
         if is_write(operation) {
             self.writes.fetch_add(1, Ordering::Relaxed);
             self.written.notify_waiters();
         }
-        answered
+        (status, answer)
     }
 
     async fn call(
@@ -126,70 +149,79 @@ impl Engine {
         body: &[u8],
         random: &Mutex<StdRng>,
     ) -> io::Result<(u16, Vec<u8>)> {
-        let (drawn, slow, fast, late, part) = {
-            let mut random = random.lock().unwrap();
-            let late = random.random_range(0..LATEST_MS);
-            (
-                random.random_range(0..100),
-                random.random_range(0..30),
-                random.random_range(1..20),
-                late,
-                random.random(),
-            )
-        };
-        let has = |fault| self.plan.has(fault) && !self.is_calm.load(Ordering::Relaxed);
-        tokio::time::sleep(Duration::from_millis(fast)).await;
+        let chance = Chance::draw(&mut random.lock().unwrap());
+        tokio::time::sleep(Duration::from_millis(chance.fast_ms)).await;
+        let is_slow = chance.slow == 0 && self.may_fail(Part::SlowCalls);
         // The writes of a check are often late, so that changes and deliveries come in between.
-        let of_check = operation == "TransactWriteItems" && process == "check";
-        if slow == 0 && has(Part::SlowCalls) || slow < 15 && of_check {
-            tokio::time::sleep(Duration::from_millis(part % 4_000)).await;
+        let is_of_check = operation == "TransactWriteItems" && process == "check";
+        let is_late_check = chance.slow < 15 && is_of_check;
+        if is_slow || is_late_check {
+            tokio::time::sleep(Duration::from_millis(chance.rest % 4_000)).await;
         }
-        let happens = match drawn {
-            _ if *self.cut_off.lock().unwrap() == process => Some(Part::TableAway),
-            0..3 if has(Part::LostCalls) => Some(Part::LostCalls),
-            3..6 if has(Part::LostAnswers) => Some(Part::LostAnswers),
-            6..9 if has(Part::Throttled) => Some(Part::Throttled),
-            9..18 if has(Part::Unprocessed) && operation.starts_with("Batch") => {
-                Some(Part::Unprocessed)
-            }
-            18..20 if has(Part::LateWrites) && operation == "TransactWriteItems" => {
-                Some(Part::LateWrites)
-            }
-            _ => None,
-        };
-        let answered = match happens {
+        let fault = self.fault(process, &operation, chance.number);
+        let answered = match fault {
             Some(Part::LostCalls | Part::TableAway) => {
                 Err(io::Error::other("lost before the table"))
             }
-            Some(Part::Throttled) => Ok(refused_for_now(part)),
+            Some(Part::Throttled) => Ok(refused_for_now(chance.rest)),
             Some(Part::LostAnswers) => {
                 self.answer(&operation, body);
                 Err(io::Error::other("the answer was lost"))
             }
             Some(Part::LateWrites) => {
-                let (engine, operation, body) = (self.clone(), operation.clone(), body.to_vec());
-                tokio::spawn(async move {
-                    tokio::time::sleep(Duration::from_millis(late)).await;
-                    let (status, _) = engine.answer(&operation, &body);
-                    engine
-                        .trace
-                        .note(|| format!("a late {operation} is done: {status}"));
-                });
+                let late = Duration::from_millis(chance.late_ms);
+                tokio::spawn(
+                    self.clone()
+                        .answer_later(late, operation.clone(), body.to_vec()),
+                );
                 std::future::pending().await
             }
-            Some(Part::Unprocessed) => Ok(self.in_part(&operation, body, part)),
+            Some(Part::Unprocessed) => Ok(self.in_part(&operation, body, chance.rest)),
             _ => Ok(self.answer(&operation, body)),
         };
         self.trace.note(|| {
-            let status = answered
-                .as_ref()
-                .map_or_else(ToString::to_string, |(status, _)| status.to_string());
-            let fault = happens
-                .map(|fault| format!(" ({fault})"))
-                .unwrap_or_default();
+            let status = match &answered {
+                Ok((status, _)) => status.to_string(),
+                Err(error) => error.to_string(),
+            };
+            let fault = match fault {
+                Some(fault) => format!(" ({fault})"),
+                None => String::new(),
+            };
             format!("{process}: {operation}{fault} {status}")
         });
         answered
+    }
+
+    fn may_fail(&self, fault: Part) -> bool {
+        self.plan.has(fault) && !self.is_calm.load(Ordering::Relaxed)
+    }
+
+    /// What happens to a call. Each fault has some of the numbers below 100.
+    fn fault(&self, process: &str, operation: &str, number: u32) -> Option<Part> {
+        if *self.cut_off.lock().unwrap() == process {
+            return Some(Part::TableAway);
+        }
+        let fault = match number {
+            0..3 => Part::LostCalls,
+            3..6 => Part::LostAnswers,
+            6..9 => Part::Throttled,
+            9..18 if operation.starts_with("Batch") => Part::Unprocessed,
+            18..20 if operation == "TransactWriteItems" => Part::LateWrites,
+            _ => return None,
+        };
+        if self.may_fail(fault) {
+            Some(fault)
+        } else {
+            None
+        }
+    }
+
+    async fn answer_later(self, late: Duration, operation: String, body: Vec<u8>) {
+        tokio::time::sleep(late).await;
+        let (status, _) = self.answer(&operation, &body);
+        self.trace
+            .note(|| format!("a late {operation} is done: {status}"));
     }
 
     /// Does some of a batch, and names the rest as unprocessed.
@@ -203,43 +235,42 @@ impl Engine {
         let Some(all) = request.pointer_mut(&path).and_then(Value::as_array_mut) else {
             return self.answer(operation, body);
         };
-        let rest = all.split_off(usize::try_from(drawn).unwrap_or_default() % all.len());
-        let mut left = request.clone();
-        *left.pointer_mut(&path).unwrap() = Value::Array(rest);
-        let nothing = request
-            .pointer(&path)
-            .is_some_and(|all| all.as_array().is_some_and(Vec::is_empty));
-        let (status, answer) = match nothing {
-            true => (200, b"{}".to_vec()),
-            false => self.answer(operation, request.to_string().as_bytes()),
+        let done = usize::try_from(drawn).unwrap_or_default() % all.len();
+        let rest = all.split_off(done);
+        let mut request_of_rest = request.clone();
+        *request_of_rest.pointer_mut(&path).unwrap() = Value::Array(rest);
+        let (status, answer) = if done == 0 {
+            (200, b"{}".to_vec())
+        } else {
+            self.answer(operation, request.to_string().as_bytes())
         };
         if status != 200 {
             return (status, answer);
         }
         let mut answer: Value = serde_json::from_slice(&answer).unwrap();
-        answer[unprocessed] = left["RequestItems"].take();
+        answer[unprocessed] = request_of_rest["RequestItems"].take();
         (200, answer.to_string().into_bytes())
     }
 }
 
 fn is_write(operation: &str) -> bool {
-    ![
+    const READS: [&str; 6] = [
         "Get",
         "Query",
         "Scan",
         "Describe",
         "BatchGet",
         "TransactGet",
-    ]
-    .iter()
-    .any(|read| operation.starts_with(read))
+    ];
+    !READS.iter().any(|read| operation.starts_with(read))
 }
 
 /// The service throttles, or fails itself.
 fn refused_for_now(drawn: u64) -> (u16, Vec<u8>) {
-    let (status, kind) = match drawn % 2 {
-        0 => (400, "ProvisionedThroughputExceededException"),
-        _ => (500, "InternalServerError"),
+    let (status, kind) = if drawn.is_multiple_of(2) {
+        (400, "ProvisionedThroughputExceededException")
+    } else {
+        (500, "InternalServerError")
     };
     let error = json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{kind}"), "message": "on purpose" });
     (status, error.to_string().into_bytes())

@@ -2,7 +2,8 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, RwLock},
+    ops::Range,
+    sync::{Arc, Mutex, RwLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -105,24 +106,16 @@ impl Servers {
         trace: &Trace,
         process: &'static str,
     ) -> PageIndex {
-        let random = Mutex::new(plan.random(&format!("{process} of the page index")));
-        let (servers, plan, trace, engine) = (
-            Arc::clone(self),
-            Arc::clone(plan),
-            trace.clone(),
-            engine.clone(),
-        );
-        PageIndex::new(
-            Client(Arc::new(Shared {
-                servers,
-                engine,
-                plan,
-                trace,
-                process,
-                random,
-            })),
-            MAX_AGE,
-        )
+        let random = plan.random(&format!("{process} of the page index"));
+        let shared = Shared {
+            servers: Arc::clone(self),
+            engine: engine.clone(),
+            plan: Arc::clone(plan),
+            trace: trace.clone(),
+            process,
+            random: Mutex::new(random),
+        };
+        PageIndex::new(Client(Arc::new(shared)), MAX_AGE)
     }
 
     /// The index without faults.
@@ -149,7 +142,34 @@ impl std::fmt::Debug for Client {
     }
 }
 
+/// What happens to one call.
+struct Chance<'client> {
+    plan: &'client Plan,
+    is_calm: bool,
+    /// Decides which fault happens: each has some of the numbers below 100.
+    number: u32,
+    fast_ms: u64,
+    slow_ms: u64,
+}
+
+impl Chance<'_> {
+    fn fails(&self, fault: Part, numbers: Range<u32>) -> bool {
+        self.plan.has(fault) && !self.is_calm && numbers.contains(&self.number)
+    }
+}
+
 impl Client {
+    fn draw(&self) -> Chance<'_> {
+        let mut random = self.0.random.lock().unwrap();
+        Chance {
+            plan: &self.0.plan,
+            is_calm: self.0.engine.is_calm.load(Ordering::Relaxed),
+            number: random.random_range(0..100),
+            fast_ms: random.random_range(0..3),
+            slow_ms: random.random_range(0..8_000),
+        }
+    }
+
     /// Makes a call. `refusable` is one that a server refuses which has no room or no replica.
     async fn call<T, Answered>(
         &self,
@@ -160,56 +180,56 @@ impl Client {
     where
         Answered: Future<Output = Result<T, StoreError>>,
     {
-        let Shared {
-            servers,
-            engine,
-            plan,
-            trace,
-            process,
-            random,
-        } = &*self.0;
-        let (drawn, fast, slow) = {
-            let mut random = random.lock().unwrap();
-            (
-                random.random_range(0..100),
-                random.random_range(0..3),
-                random.random_range(0..8_000),
-            )
-        };
-        let is_calm = engine.is_calm.load(std::sync::atomic::Ordering::Relaxed);
-        let fails = |fault, within: std::ops::Range<u32>| {
-            plan.has(fault) && !is_calm && within.contains(&drawn)
-        };
+        let servers = &self.0.servers;
+        let process = self.0.process;
+        let chance = self.draw();
         // As with writes of a repair in the table.
-        let is_late = name == "apply" && *process == "check";
-        tokio::time::sleep(Duration::from_millis(if is_late { slow } else { fast })).await;
-        let failed = |why: &str| {
-            trace.note(|| format!("{process}: {name} of the page index: {why}"));
-            Err(StoreError::unavailable(Store::PageIndex, why))
+        let is_late = name == "apply" && process == "check";
+        let delay_ms = if is_late {
+            chance.slow_ms
+        } else {
+            chance.fast_ms
         };
-        if fails(Part::IndexCallsLost, 0..4) {
-            return failed("lost before the server");
+        tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+        if chance.fails(Part::IndexCallsLost, 0..4) {
+            return self.failed(name, "lost before the server");
         }
         if refusable && *servers.refuses.lock().unwrap() {
-            return failed("it refuses writes");
+            return self.failed(name, "it refuses writes");
         }
         let answered = call(servers.present()).await;
         // Between two steps of a rebuild or a confirmation, other servers are the worst that can
         // happen.
-        for (fault, from, within) in [
-            (Part::IndexFailsOver, Copied::Replica, 80..90),
-            (Part::IndexRestored, Copied::Snapshot, 90..100),
-        ] {
-            if MARKING.contains(&name) && fails(fault, within) {
-                servers.replace_by(from);
-                trace.note(|| format!("servers: {fault} after {name}"));
+        if MARKING.contains(&name) {
+            if chance.fails(Part::IndexFailsOver, 80..90) {
+                self.replace_servers(Part::IndexFailsOver, Copied::Replica, name);
+            }
+            if chance.fails(Part::IndexRestored, 90..100) {
+                self.replace_servers(Part::IndexRestored, Copied::Snapshot, name);
             }
         }
-        if fails(Part::IndexAnswersLost, 4..8) {
-            return failed("the answer was lost");
+        if chance.fails(Part::IndexAnswersLost, 4..8) {
+            return self.failed(name, "the answer was lost");
         }
-        trace.note(|| format!("{process}: {name} of the page index"));
+        self.0
+            .trace
+            .note(|| format!("{process}: {name} of the page index"));
         answered
+    }
+
+    fn failed<T>(&self, name: &str, why: &str) -> Result<T, StoreError> {
+        let process = self.0.process;
+        self.0
+            .trace
+            .note(|| format!("{process}: {name} of the page index: {why}"));
+        Err(StoreError::unavailable(Store::PageIndex, why))
+    }
+
+    fn replace_servers(&self, fault: Part, from: Copied, name: &str) {
+        self.0.servers.replace_by(from);
+        self.0
+            .trace
+            .note(|| format!("servers: {fault} after {name}"));
     }
 }
 
@@ -232,14 +252,14 @@ impl Reads for Client {
         let ranked = self
             .call("ranked", false, async |index| index.ranked(queries).await)
             .await?;
-        let named = ranked.iter().map(|(_, found)| Named {
-            comments: found.comments.clone(),
-            total: found.total,
-        });
-        // Only readers note what was named.
-        NAMED
-            .try_with(|seen| seen.lock().unwrap().extend(named))
-            .ok();
+        for (_, found) in &ranked {
+            let named = Named {
+                comments: found.comments.clone(),
+                total: found.total,
+            };
+            // Only readers note what was named.
+            NAMED.try_with(|seen| seen.lock().unwrap().push(named)).ok();
+        }
         Ok(ranked)
     }
 
@@ -265,13 +285,18 @@ impl Reads for Client {
 #[async_trait]
 impl Edits for Client {
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
-        // A pipeline that breaks off: some edits are applied.
-        let some =
-            edits.len() - usize::from(self.0.plan.has(Part::IndexAnswersLost) && edits.len() > 1);
+        // A pipeline that breaks off before its last edit: the others are applied.
+        let may_break_off = self.0.plan.has(Part::IndexAnswersLost) && edits.len() > 1;
+        let cut_at = if may_break_off {
+            edits.len() - 1
+        } else {
+            edits.len()
+        };
+        let (first, rest) = edits.split_at(cut_at);
         self.call("apply", true, async |index| {
-            index.apply(&edits[..some]).await?;
+            index.apply(first).await?;
             tokio::task::yield_now().await;
-            index.apply(&edits[some..]).await
+            index.apply(rest).await
         })
         .await
     }

@@ -41,9 +41,8 @@ pub(crate) async fn kills(world: &World) {
                 Box::pin(start(world, &snapshot, &table_id, &mut random)).await;
             }
             while !world.is_calm() {
-                world
-                    .while_not_calm(SNAPSHOT_EVERY.mul_f64(random.random()))
-                    .await;
+                let pause = SNAPSHOT_EVERY.mul_f64(random.random());
+                world.while_not_calm(pause).await;
                 save(world, &snapshot, &table_id).await;
             }
         };
@@ -66,12 +65,8 @@ pub(crate) async fn kills(world: &World) {
 
 /// Writes a snapshot of the page index if readers may believe it.
 async fn save(world: &World, snapshot: &Path, table_id: &str) {
-    let is_ready = world
-        .servers
-        .calm_client()
-        .is_ready(table_id, now())
-        .await
-        .unwrap();
+    let index = world.servers.calm_client();
+    let is_ready = index.is_ready(table_id, now()).await.unwrap();
     world
         .trace
         .note(|| format!("a snapshot of the page index: {is_ready}"));
@@ -83,9 +78,8 @@ async fn save(world: &World, snapshot: &Path, table_id: &str) {
 async fn start(world: &World, snapshot: &Path, table_id: &str, random: &mut StdRng) {
     let opened = EmbeddedIndex::open(snapshot, table_id, PARTITIONS);
     let is_from_snapshot = opened.is_ok();
-    world
-        .servers
-        .restart_with(opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS)));
+    let index = opened.unwrap_or_else(|_| EmbeddedIndex::new(PARTITIONS));
+    world.servers.restart_with(index);
     Position::restart(&world.positions, random);
     world
         .trace

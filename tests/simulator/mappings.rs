@@ -83,49 +83,59 @@ impl Stream {
         if self.writes.replace(writes) == writes {
             return;
         }
-        let ask = |operation: &str, body: Value| -> Value {
-            let (status, answer) = engine.answer(operation, body.to_string().as_bytes());
-            assert_eq!(status, 200, "{operation}");
-            serde_json::from_slice(&answer).unwrap()
-        };
         let mut iterator = self.iterator.borrow_mut();
         if iterator.is_none() {
-            let streams = ask("ListStreams", json!({ "TableName": TABLE }));
-            let arn = &streams["Streams"][0]["StreamArn"];
-            let described = ask("DescribeStream", json!({ "StreamArn": arn }));
-            let shard = &described["StreamDescription"]["Shards"][0]["ShardId"];
-            let asked =
-                json!({ "StreamArn": arn, "ShardId": shard, "ShardIteratorType": "TRIM_HORIZON" });
-            *iterator = ask("GetShardIterator", asked)["ShardIterator"]
-                .as_str()
-                .map(ToOwned::to_owned);
+            *iterator = Some(first_iterator(engine));
         }
         loop {
-            let request =
-                serde_json::from_value(json!({ "ShardIterator": *iterator, "Limit": RECORDS_MAX }))
-                    .unwrap();
+            let request = json!({ "ShardIterator": *iterator, "Limit": RECORDS_MAX });
+            let request = serde_json::from_value(request).unwrap();
             let read = engine.database.get_records(request).unwrap();
             *iterator = read.next_shard_iterator;
-            let is_end = read.records.len() < RECORDS_MAX;
-            // Most records are of duplicates. Of those only the keys become JSON.
-            let passes = |record: &&Record| {
-                passes_filter(&json!({ "dynamodb": { "Keys": record.dynamodb.keys } }))
-            };
-            for record in read.records.iter().filter(passes) {
-                let mut record = serde_json::to_value(record).unwrap();
-                record["dynamodb"]["ApproximateCreationDateTime"] = json!(now().epoch_ms() / 1_000);
-                let key = record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap();
-                let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
-                let shard = usize::from(hash.is_multiple_of(2));
-                self.shards[shard]
-                    .borrow_mut()
-                    .push(serde_json::from_value(record).unwrap());
+            for record in &read.records {
+                // Most records are of duplicates. Of those only the keys become JSON.
+                let keys = json!({ "dynamodb": { "Keys": record.dynamodb.keys } });
+                if passes_filter(&keys) {
+                    self.push(record);
+                }
             }
-            if is_end {
+            if read.records.len() < RECORDS_MAX {
                 return;
             }
         }
     }
+
+    /// Appends a record to the shard of its item, as if it was written now.
+    fn push(&self, record: &Record) {
+        let mut record = serde_json::to_value(record).unwrap();
+        record["dynamodb"]["ApproximateCreationDateTime"] = json!(now().epoch_ms() / 1_000);
+        let key = record["dynamodb"]["Keys"]["pk"]["S"].as_str().unwrap();
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
+        let shard = usize::from(hash.is_multiple_of(2));
+        let record = serde_json::from_value(record).unwrap();
+        self.shards[shard].borrow_mut().push(record);
+    }
+}
+
+/// The iterator of the oldest record of the engine's only shard.
+fn first_iterator(engine: &Engine) -> String {
+    let streams = ask(engine, "ListStreams", &json!({ "TableName": TABLE }));
+    let arn = &streams["Streams"][0]["StreamArn"];
+    let described = ask(engine, "DescribeStream", &json!({ "StreamArn": arn }));
+    let shard = &described["StreamDescription"]["Shards"][0]["ShardId"];
+    let of_oldest = json!({
+        "StreamArn": arn,
+        "ShardId": shard,
+        "ShardIteratorType": "TRIM_HORIZON",
+    });
+    let answer = ask(engine, "GetShardIterator", &of_oldest);
+    answer["ShardIterator"].as_str().unwrap().to_owned()
+}
+
+fn ask(engine: &Engine, operation: &str, body: &Value) -> Value {
+    let (status, answer) = engine.answer(operation, body.to_string().as_bytes());
+    assert_eq!(status, 200, "{operation}");
+    serde_json::from_slice(&answer).unwrap()
 }
 
 /// How far a function has come in each shard.
@@ -134,25 +144,20 @@ pub(crate) struct Position([Cell<usize>; SHARDS]);
 
 impl Position {
     pub(crate) fn is_past(&self, end: [usize; SHARDS]) -> bool {
-        self.0
-            .iter()
-            .zip(end)
-            .all(|(position, end)| position.get() >= end)
+        let mut shards = self.0.iter().zip(end);
+        shards.all(|(position, end)| position.get() >= end)
     }
 
     /// All functions begin again where the stream does: what all of them have processed is trimmed,
     /// a while later.
     pub(crate) fn restart(positions: &[Self; 2], random: &mut StdRng) {
         for shard in 0..SHARDS {
-            let processed = positions
-                .iter()
-                .map(|position| position.0[shard].get())
-                .min()
-                .unwrap();
+            let of_functions = positions.each_ref().map(|position| &position.0[shard]);
+            let processed = of_functions.map(Cell::get).into_iter().min().unwrap();
             let first = processed - random.random_range(0..=processed.min(UNTRIMMED_MAX));
-            positions
-                .iter()
-                .for_each(|position| position.0[shard].set(first));
+            for position in of_functions {
+                position.set(first);
+            }
         }
     }
 }
@@ -165,127 +170,170 @@ pub(crate) async fn deliver(
     position: &Position,
     handler: Handler,
 ) {
-    let shards = (0..SHARDS)
-        .map(|shard| deliver_shard(world, function, stops, &position.0[shard], shard, &handler));
+    let mut shards = Vec::new();
+    for number in 0..SHARDS {
+        let shard = Shard {
+            world,
+            function,
+            stops,
+            number,
+            position: &position.0[number],
+        };
+        shards.push(shard.deliver(&handler));
+    }
     futures_util::future::join_all(shards).await;
 }
 
-async fn deliver_shard(
-    world: &World,
+/// One shard of the stream, as one function reads it.
+struct Shard<'world> {
+    world: &'world World,
     function: &'static str,
+    /// The fault by which the function stands still.
     stops: Part,
-    position: &Cell<usize>,
-    shard: usize,
-    handler: &Handler,
-) {
-    let mut random = world.plan.random(&format!("{function} of shard {shard}"));
-    loop {
-        if position.get() >= world.stream.shards[shard].borrow().len() {
-            tokio::time::timeout(
-                IDLE.mul_f64(random.random()),
-                world.engine.written.notified(),
-            )
-            .await
-            .ok();
-        }
-        tokio::time::sleep(POLLS.choose(&mut random).unwrap().mul_f64(random.random())).await;
-        world.stream.poll(&world.engine);
-        if world.may_fail(stops) && random.random_ratio(1, 100) {
-            // In Posts the page indexer's lag stays within the bound of ADR 57.
-            let is_bounded = world.plan.mode == Mode::Posts && stops == Part::IndexerStops;
-            let longest = if is_bounded { LAG_MAX } else { STOP_MAX };
-            let stops_for = longest.mul_f64(random.random());
-            world.trace.note(|| {
-                format!(
-                    "{function} stands still in shard {shard} for {} s",
-                    stops_for.as_secs()
-                )
-            });
-            world.while_not_calm(stops_for).await;
-        }
-        let (first, records) = next_batch(world, &mut random, position.get(), shard);
-        if records.is_empty() {
-            continue;
-        }
-        if world.may_fail(Part::RecordsLost) && random.random_ratio(1, 20) {
-            world.trace.note(|| {
-                format!(
-                    "{function} never gets {} records of shard {shard} from {first} on",
-                    records.len()
-                )
-            });
-            if world.plan.has(Part::Quarantine) {
-                give_up(world, function, &records).await;
+    number: usize,
+    position: &'world Cell<usize>,
+}
+
+impl Shard<'_> {
+    async fn deliver(self, handler: &Handler) {
+        let Self {
+            world,
+            function,
+            number,
+            position,
+            ..
+        } = self;
+        let mut random = world.plan.random(&format!("{function} of shard {number}"));
+        loop {
+            if position.get() >= world.stream.shards[number].borrow().len() {
+                let idle = IDLE.mul_f64(random.random());
+                let written = world.engine.written.notified();
+                tokio::time::timeout(idle, written).await.ok();
             }
-            position.set(position.get().max(first + records.len()));
-            continue;
-        }
-        let numbers: Vec<Option<String>> = records
-            .iter()
-            .map(|record| record.change.sequence_number.clone())
-            .collect();
-        let invocation = handler(event(&records), Instant::now() + INVOCATION);
-        let lives_for = match world.may_fail(Part::Crashes) && random.random_ratio(1, 8) {
-            true => Duration::from_millis(random.random_range(0..60)),
-            false => 2 * INVOCATION,
-        };
-        let failed_from = match tokio::time::timeout(lives_for, invocation).await {
-            Ok(answer) => {
-                let failed = answer
-                    .batch_item_failures
-                    .into_iter()
-                    .map(|failure| failure.item_identifier);
-                failed
-                    .filter_map(|id| numbers.iter().position(|number| *number == id))
-                    .min()
+            let longest_poll = POLLS.choose(&mut random).unwrap();
+            tokio::time::sleep(longest_poll.mul_f64(random.random())).await;
+            world.stream.poll(&world.engine);
+            if world.may_fail(self.stops) && random.random_ratio(1, 100) {
+                self.stand_still(&mut random).await;
             }
-            Err(_) => Some(0),
-        };
-        let (count, end) = (numbers.len(), first + failed_from.unwrap_or(numbers.len()));
+            let batch = next_batch(world, &mut random, position.get(), number);
+            if batch.records.is_empty() {
+                continue;
+            }
+            if world.may_fail(Part::RecordsLost) && random.random_ratio(1, 20) {
+                self.lose(&batch).await;
+                position.set(position.get().max(batch.first + batch.records.len()));
+                continue;
+            }
+            let end = self.invoke(handler, &batch, &mut random).await;
+            position.set(end);
+        }
+    }
+
+    async fn stand_still(&self, random: &mut StdRng) {
+        let world = self.world;
+        // In Posts the page indexer's lag stays within the bound of ADR 57.
+        let is_bounded = world.plan.mode == Mode::Posts && self.stops == Part::IndexerStops;
+        let longest = if is_bounded { LAG_MAX } else { STOP_MAX };
+        let stops_for = longest.mul_f64(random.random());
         world.trace.note(|| {
             format!(
-                "{function}: {count} records of shard {shard} from {first} on, done up to {end}"
+                "{} stands still in shard {} for {} s",
+                self.function,
+                self.number,
+                stops_for.as_secs()
             )
         });
-        position.set(end);
+        world.while_not_calm(stops_for).await;
+    }
+
+    async fn lose(&self, batch: &Batch) {
+        self.world.trace.note(|| {
+            format!(
+                "{} never gets {} records of shard {} from {} on",
+                self.function,
+                batch.records.len(),
+                self.number,
+                batch.first
+            )
+        });
+        if self.world.plan.has(Part::Quarantine) {
+            give_up(self.world, self.function, &batch.records).await;
+        }
+    }
+
+    /// Invokes the function with a batch. Returns the position from which it continues.
+    async fn invoke(&self, handler: &Handler, batch: &Batch, random: &mut StdRng) -> usize {
+        let world = self.world;
+        let count = batch.records.len();
+        let invocation = handler(event(&batch.records), Instant::now() + INVOCATION);
+        let dies = world.may_fail(Part::Crashes) && random.random_ratio(1, 8);
+        let lives_for = if dies {
+            Duration::from_millis(random.random_range(0..60))
+        } else {
+            2 * INVOCATION
+        };
+        let done = match tokio::time::timeout(lives_for, invocation).await {
+            Ok(answer) => batch.done(&answer),
+            Err(_) => 0,
+        };
+        let end = batch.first + done;
+        world.trace.note(|| {
+            format!(
+                "{}: {count} records of shard {} from {} on, done up to {end}",
+                self.function, self.number, batch.first
+            )
+        });
+        end
+    }
+}
+
+/// Records that a function gets together.
+struct Batch {
+    /// The position of the first record in its shard.
+    first: usize,
+    records: Vec<EventRecord>,
+}
+
+impl Batch {
+    /// How many records are done after this answer: those before the first that it reports.
+    fn done(&self, answer: &DynamoDbEventResponse) -> usize {
+        let mut done = self.records.len();
+        for failure in &answer.batch_item_failures {
+            let failed = self
+                .records
+                .iter()
+                .position(|record| record.change.sequence_number == failure.item_identifier);
+            if let Some(failed) = failed {
+                done = done.min(failed);
+            }
+        }
+        done
     }
 }
 
 /// Puts a batch into quarantine, as a mapping does after its last try.
 async fn give_up(world: &World, function: &str, records: &[EventRecord]) {
-    let (function, condition, detail) = (
-        function.to_owned(),
-        "RetryAttemptsExhausted".to_owned(),
-        "Unhandled".to_owned(),
-    );
     let reason = Reason {
-        function,
-        condition,
-        detail,
+        function: function.to_owned(),
+        condition: "RetryAttemptsExhausted".to_owned(),
+        detail: "Unhandled".to_owned(),
         invoke_count: 1,
     };
-    world
-        .quarantine()
-        .put(&reason, &json!({ "Records": records }))
-        .await
-        .unwrap();
+    let event = json!({ "Records": records });
+    world.quarantine().put(&reason, &event).await.unwrap();
 }
 
-/// The position of the first of some records, and the records: those after a position. A redelivery
-/// begins earlier.
-fn next_batch(
-    world: &World,
-    random: &mut StdRng,
-    from: usize,
-    shard: usize,
-) -> (usize, Vec<EventRecord>) {
+/// Records after a position. A redelivery begins earlier.
+fn next_batch(world: &World, random: &mut StdRng, from: usize, shard: usize) -> Batch {
     let records = world.stream.shards[shard].borrow();
-    let again = world.may_fail(Part::Redelivery) && random.random_ratio(1, 6);
-    let first = if again {
+    let is_redelivery = world.may_fail(Part::Redelivery) && random.random_ratio(1, 6);
+    let first = if is_redelivery {
         from - random.random_range(0..=from.min(4))
     } else {
         from
     };
     let end = records.len().min(first + random.random_range(1..=12));
-    (first, records.get(first..end).unwrap_or_default().to_vec())
+    let records = records.get(first..end).unwrap_or_default().to_vec();
+    Batch { first, records }
 }

@@ -28,6 +28,7 @@ mod writers;
 
 use std::{
     cell::OnceCell,
+    ops::Range,
     rc::Rc,
     sync::{
         Mutex,
@@ -39,7 +40,7 @@ use std::{
 use aws_sdk_dynamodb::Client;
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use strum::IntoEnumIterator;
-use tokio::task::LocalSet;
+use tokio::{sync::Notify, task::LocalSet};
 
 use ::model::planted::{Bug, plant};
 use plan::{Part, Plan};
@@ -54,7 +55,9 @@ const CALLS_END: Duration = Duration::from_secs(60);
 
 /// Longer than any delay in the system. The longest is how long readers believe a page index
 /// without a new confirmation.
-const SETTLED: Duration = Duration::from_secs(1_000);
+const DELAYS_END: Duration = Duration::from_secs(1_000);
+
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// The most schedules that a planted bug may survive.
 const BUG_LIVES_MAX: u64 = 2_000;
@@ -74,6 +77,8 @@ thread_local! {
     static BASE: OnceCell<Client> = const { OnceCell::new() };
 }
 
+type Actor<'world> = LocalBoxFuture<'world, ()>;
+
 struct Outcome {
     violation: Option<String>,
     trace: Vec<String>,
@@ -88,13 +93,7 @@ fn run(plan: &Plan) -> Outcome {
         .build()
         .unwrap();
     let outcome = LocalSet::new().block_on(&runtime, async {
-        let known = BASE.with(|base| base.get().cloned());
-        let base = if let Some(base) = known {
-            base
-        } else {
-            base_client().await
-        };
-        BASE.with(|known| known.set(base.clone()).ok());
+        let base = base_of_this_thread().await;
         let world = World::new(plan, &base).await;
         simulate(&world).await;
         let violation = world.violation.take();
@@ -108,307 +107,342 @@ fn run(plan: &Plan) -> Outcome {
     outcome
 }
 
+async fn base_of_this_thread() -> Client {
+    if let Some(base) = BASE.with(|base| base.get().cloned()) {
+        return base;
+    }
+    let base = base_client().await;
+    BASE.with(|known| known.set(base.clone()).ok());
+    base
+}
+
+/// Runs the functions until the schedule has ended.
 async fn simulate(world: &Rc<World>) {
-    let ([writer_at, indexer_at], is_over) = (&world.positions, tokio::sync::Notify::new());
-    let functions = async {
-        loop {
-            tokio::select! {
-                biased;
-                () = is_over.notified() => return,
-                () = world.killed.notified() => {}
-                () = mappings::deliver(world, stream_writer::FUNCTION, Part::WriterStops, writer_at, world.writer()) => {}
-                () = mappings::deliver(world, page_indexer::FUNCTION, Part::IndexerStops, indexer_at, world.indexer()) => {}
-            }
-        }
-    };
+    let is_over = Notify::new();
     let schedule = async {
-        let readers_and_operators = futures_util::future::join_all(act(world));
-        let written = async {
-            tokio::time::timeout(WRITING_MAX, write(world)).await.ok();
-            world.engine.is_calm.store(true, Ordering::Relaxed);
-            world.engine.calmed.notify_waiters();
-            *world.engine.cut_off.lock().unwrap() = "";
-            world.servers.refuse(false);
-        };
-        tokio::join!(readers_and_operators, written);
-        world.trace.note(|| "no fault happens any more".to_owned());
-        tokio::time::sleep(CALLS_END).await;
-        let delivered = async {
-            loop {
-                world.stream.poll(&world.engine);
-                if world
-                    .positions
-                    .iter()
-                    .all(|position| position.is_past(world.stream.end()))
-                {
-                    return;
-                }
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-        };
-        if tokio::time::timeout(DELIVERED, delivered).await.is_err() {
-            world.violated("the functions do not get on in a calm world".to_owned());
-        }
-        operators::work_off_quarantine(world).await;
-        checks::before_repair(world).await;
-        tokio::time::sleep(SETTLED).await;
-        let problem = tokio::select! {
-            biased;
-            problem = operators::repair_once(world) => problem,
-            () = checks::read_meanwhile(world) => unreachable!("it reads for ever"),
-        };
-        if let Some(problem) = problem {
-            world.violated(problem);
-        }
-        checks::at_rest(world).await;
+        run_schedule(world).await;
         is_over.notify_one();
     };
-    tokio::join!(functions, schedule);
+    tokio::join!(run_functions(world, &is_over), schedule);
+}
+
+/// Delivers to both functions. After a kill both begin again.
+async fn run_functions(world: &World, is_over: &Notify) {
+    let [writer_at, indexer_at] = &world.positions;
+    loop {
+        tokio::select! {
+            biased;
+            () = is_over.notified() => return,
+            () = world.killed.notified() => {}
+            () = mappings::deliver(world, stream_writer::FUNCTION, Part::WriterStops, writer_at, world.writer()) => {}
+            () = mappings::deliver(world, page_indexer::FUNCTION, Part::IndexerStops, indexer_at, world.indexer()) => {}
+        }
+    }
+}
+
+/// First everything happens at once. When the writers have finished, the world is calm: what was
+/// written is delivered, repaired and checked.
+async fn run_schedule(world: &Rc<World>) {
+    let readers_and_operators = futures_util::future::join_all(act(world));
+    tokio::join!(readers_and_operators, write_until_calm(world));
+    world.trace.note(|| "no fault happens any more".to_owned());
+    tokio::time::sleep(CALLS_END).await;
+
+    let delivered = tokio::time::timeout(DELIVERED, all_delivered(world)).await;
+    if delivered.is_err() {
+        world.violated("the functions do not get on in a calm world".to_owned());
+    }
+    operators::work_off_quarantine(world).await;
+    checks::before_repair(world).await;
+    tokio::time::sleep(DELAYS_END).await;
+
+    let problem = tokio::select! {
+        biased;
+        problem = operators::repair_once(world) => problem,
+        () = checks::read_meanwhile(world) => unreachable!("it reads for ever"),
+    };
+    if let Some(problem) = problem {
+        world.violated(problem);
+    }
+    checks::at_rest(world).await;
+}
+
+/// Runs the writers. From then on no fault happens.
+async fn write_until_calm(world: &World) {
+    tokio::time::timeout(WRITING_MAX, write(world)).await.ok();
+    world.engine.is_calm.store(true, Ordering::Relaxed);
+    world.engine.calmed.notify_waiters();
+    *world.engine.cut_off.lock().unwrap() = "";
+    world.servers.refuse(false);
+}
+
+/// Waits until both functions have processed everything.
+async fn all_delivered(world: &World) {
+    loop {
+        world.stream.poll(&world.engine);
+        let end = world.stream.end();
+        if world.positions.iter().all(|position| position.is_past(end)) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
 }
 
 async fn write(world: &World) {
-    let writers: [(Part, LocalBoxFuture<'_, ()>); 4] = [
-        (Part::Customers, writers::customers(world).boxed_local()),
-        (
-            Part::Editors,
-            writers::editors(world, "an editor").boxed_local(),
-        ),
-        (
-            Part::Editors,
-            writers::editors(world, "another editor").boxed_local(),
-        ),
-        (Part::Importer, writers::importer(world).boxed_local()),
-    ];
-    let writers = writers
-        .into_iter()
-        .filter(|(part, _)| world.plan.has(*part))
-        .map(|(_, writer)| writer);
+    let mut writers: Vec<Actor<'_>> = Vec::new();
+    if world.plan.has(Part::Customers) {
+        writers.push(writers::customers(world).boxed_local());
+    }
+    if world.plan.has(Part::Editors) {
+        writers.push(writers::editors(world, "an editor").boxed_local());
+        writers.push(writers::editors(world, "another editor").boxed_local());
+    }
+    if world.plan.has(Part::Importer) {
+        writers.push(writers::importer(world).boxed_local());
+    }
     futures_util::future::join_all(writers).await;
 }
 
 /// Everybody but the writers. Readers stop in a calm world. Repairs and starts come to their end,
 /// because half a repair may leave a wrong rank behind, which only `recent` repairs.
-fn act(world: &World) -> Vec<LocalBoxFuture<'_, ()>> {
-    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
-    let servers = [
-        Part::IndexEmptied,
-        Part::IndexRestored,
-        Part::IndexFailsOver,
-        Part::IndexRefuses,
-    ];
-    let repairs: [(bool, LocalBoxFuture<'_, ()>); 7] = [
-        (
-            world.plan.has(Part::Recent),
-            operators::job(world, Part::Recent, minutes(2)).boxed_local(),
-        ),
-        (
-            world.plan.has(Part::Check),
-            operators::checks(world).boxed_local(),
-        ),
-        (
-            world.plan.has(Part::Audit),
-            operators::job(world, Part::Audit, minutes(3)).boxed_local(),
-        ),
-        (
-            world.plan.has(Part::Rebuild),
-            operators::job(world, Part::Rebuild, minutes(4)).boxed_local(),
-        ),
-        (
-            world.plan.has(Part::Quarantine),
-            operators::job(world, Part::Quarantine, minutes(4)).boxed_local(),
-        ),
-        (world.plan.has(Part::Kill), kill::kills(world).boxed_local()),
-        (
-            world.plan.has(Part::Erasure),
-            operators::erasures(world).boxed_local(),
-        ),
-    ];
-    let others: [(bool, LocalBoxFuture<'_, ()>); 5] = [
-        (
-            world.plan.has(Part::Readers),
-            readers::readers(world).boxed_local(),
-        ),
-        (
-            world.plan.has(Part::Walkers),
-            readers::walkers(world).boxed_local(),
-        ),
-        (
-            world.plan.has(Part::TableAway),
-            operators::outages(world).boxed_local(),
-        ),
-        (
-            servers.into_iter().any(|part| world.plan.has(part)),
-            operators::servers(world).boxed_local(),
-        ),
-        (
-            world.plan.has(Part::Damage),
-            operators::damage(world).boxed_local(),
-        ),
-    ];
-    let others = others.map(|(is_there, actor)| (is_there, until_calm(world, actor).boxed_local()));
-    repairs
-        .into_iter()
-        .chain(others)
-        .filter(|(is_there, _)| *is_there)
-        .map(|(_, actor)| actor)
-        .collect()
+fn act(world: &World) -> Vec<Actor<'_>> {
+    let mut actors = repairs(world);
+    for actor in until_calm_only(world) {
+        actors.push(until_calm(world, actor).boxed_local());
+    }
+    actors
+}
+
+/// Actors that come to their end in a calm world.
+fn repairs(world: &World) -> Vec<Actor<'_>> {
+    let mut actors: Vec<Actor<'_>> = Vec::new();
+    if world.plan.has(Part::Recent) {
+        actors.push(operators::job(world, Part::Recent, 2 * MINUTE).boxed_local());
+    }
+    if world.plan.has(Part::Check) {
+        actors.push(operators::checks(world).boxed_local());
+    }
+    if world.plan.has(Part::Audit) {
+        actors.push(operators::job(world, Part::Audit, 3 * MINUTE).boxed_local());
+    }
+    if world.plan.has(Part::Rebuild) {
+        actors.push(operators::job(world, Part::Rebuild, 4 * MINUTE).boxed_local());
+    }
+    if world.plan.has(Part::Quarantine) {
+        actors.push(operators::job(world, Part::Quarantine, 4 * MINUTE).boxed_local());
+    }
+    if world.plan.has(Part::Kill) {
+        actors.push(kill::kills(world).boxed_local());
+    }
+    if world.plan.has(Part::Erasure) {
+        actors.push(operators::erasures(world).boxed_local());
+    }
+    actors
+}
+
+/// Actors that stop as soon as the world is calm.
+fn until_calm_only(world: &World) -> Vec<Actor<'_>> {
+    let mut actors: Vec<Actor<'_>> = Vec::new();
+    if world.plan.has(Part::Readers) {
+        actors.push(readers::readers(world).boxed_local());
+    }
+    if world.plan.has(Part::Walkers) {
+        actors.push(readers::walkers(world).boxed_local());
+    }
+    if world.plan.has(Part::TableAway) {
+        actors.push(operators::outages(world).boxed_local());
+    }
+    if operators::SERVER_FAULTS
+        .iter()
+        .any(|fault| world.plan.has(*fault))
+    {
+        actors.push(operators::servers(world).boxed_local());
+    }
+    if world.plan.has(Part::Damage) {
+        actors.push(operators::damage(world).boxed_local());
+    }
+    actors
+}
+
+/// A plan that breaks a promise, and what happened.
+struct Failure {
+    plan: Plan,
+    outcome: Outcome,
 }
 
 /// The smallest plan that still breaks a promise: without every part that it does not need, and
 /// with fewer changes.
-fn shrink(plan: &Plan) -> (Plan, Outcome) {
-    let (mut plan, mut outcome) = (plan.clone(), run(plan));
-    loop {
-        let fewer = (plan.changes > 1).then(|| Plan {
+fn shrink(plan: &Plan) -> Failure {
+    let mut smallest = Failure {
+        plan: plan.clone(),
+        outcome: run(plan),
+    };
+    while let Some(smaller) = first_failure(smaller_plans(&smallest.plan)) {
+        smallest = smaller;
+    }
+    smallest
+}
+
+/// Plans that lack one part, or half of the changes.
+fn smaller_plans(plan: &Plan) -> Vec<Plan> {
+    let without_a_part = plan.parts.iter().map(|part| plan.without(*part));
+    let mut smaller: Vec<Plan> = without_a_part.collect();
+    if plan.changes > 1 {
+        smaller.push(Plan {
             changes: plan.changes / 2,
             ..plan.clone()
         });
-        let smaller = plan
-            .parts
-            .iter()
-            .map(|part| plan.without(*part))
-            .chain(fewer);
-        let found = smaller
-            .map(|plan| (run(&plan), plan))
-            .find(|(outcome, _)| outcome.violation.is_some());
-        let Some((smaller, found)) = found else {
-            return (plan, outcome);
-        };
-        (outcome, plan) = (smaller, found);
     }
+    smaller
+}
+
+fn first_failure(plans: Vec<Plan>) -> Option<Failure> {
+    for plan in plans {
+        let outcome = run(&plan);
+        if outcome.violation.is_some() {
+            return Some(Failure { plan, outcome });
+        }
+    }
+    None
 }
 
 /// What a failing schedule says, in at most 60 lines.
 fn report(plan: &Plan) -> String {
-    let (plan, Outcome { violation, trace }) = shrink(plan);
-    let first = trace
+    let Failure { plan, outcome } = shrink(plan);
+    let trace = &outcome.trace;
+    let first_violation = trace
         .iter()
         .position(|line| line.contains("VIOLATION"))
         .unwrap_or(trace.len());
-    let last: Vec<&str> = trace[first.saturating_sub(50)..first]
-        .iter()
-        .map(|line| shown(line))
-        .collect();
+    let last_lines = &trace[first_violation.saturating_sub(50)..first_violation];
+    let last_lines: Vec<&str> = last_lines.iter().map(|line| shown(line)).collect();
     format!(
         "{plan}\n{}\n...\n{}\n{}",
         plan.command(),
-        last.join("\n"),
-        violation.unwrap_or_default()
+        last_lines.join("\n"),
+        outcome.violation.unwrap_or_default()
     )
 }
 
-fn variable(name: &str) -> Option<u64> {
-    std::env::var(name)
-        .ok()
-        .filter(|value| !value.is_empty())
-        .map(|value| value.parse().unwrap())
+/// The value of a variable, unless it is empty.
+fn variable(name: &str) -> Option<String> {
+    let value = std::env::var(name).ok()?;
+    if value.is_empty() { None } else { Some(value) }
+}
+
+fn number(name: &str) -> Option<u64> {
+    variable(name).map(|value| value.parse().unwrap())
+}
+
+fn chosen_bug() -> Option<Bug> {
+    variable("PAGEMARK_SIMULATE_BUG").map(|bug| bug.parse().unwrap())
 }
 
 /// Schedules without any bug, or one of them; or the planted bugs, if that is asked for.
 #[test]
 fn every_promise_holds_in_every_schedule() {
-    if variable("PAGEMARK_SIMULATE_BUGS").is_some() {
-        return find_planted_bugs();
+    if number("PAGEMARK_SIMULATE_BUGS").is_some() {
+        find_planted_bugs();
+    } else if let Some(seed) = number("PAGEMARK_SIMULATE_SEED") {
+        check_and_print(seed);
+    } else {
+        let from = number("PAGEMARK_SIMULATE_FROM").unwrap_or(0);
+        let count = number("PAGEMARK_SIMULATE_SEEDS").unwrap_or(100);
+        check_all(from..from + count);
     }
-    if let Some(seed) = variable("PAGEMARK_SIMULATE_SEED") {
-        let mut plan = Plan::of(seed);
-        for left_out in std::env::var("PAGEMARK_SIMULATE_WITHOUT")
-            .unwrap_or_default()
-            .split(',')
-        {
-            plan.parts.retain(|part| part.to_string() != left_out);
-        }
-        plan.bug = chosen_bug();
-        plan.changes = variable("PAGEMARK_SIMULATE_CHANGES")
-            .map_or(plan.changes, |changes| usize::try_from(changes).unwrap());
-        let outcome = run(&plan);
-        println!("{plan}\n{}", outcome.trace.join("\n"));
-        assert_eq!(outcome.violation, None);
-        return;
+}
+
+/// Runs one schedule, changed as the variables say, and prints what happens.
+fn check_and_print(seed: u64) {
+    let mut plan = Plan::of(seed);
+    let left_out = variable("PAGEMARK_SIMULATE_WITHOUT").unwrap_or_default();
+    for name in left_out.split(',') {
+        plan.parts.retain(|part| part.to_string() != name);
     }
-    let (from, seeds) = (
-        variable("PAGEMARK_SIMULATE_FROM").unwrap_or(0),
-        variable("PAGEMARK_SIMULATE_SEEDS").unwrap_or(100),
-    );
-    let (began, next) = (std::time::Instant::now(), AtomicU64::new(from));
+    plan.bug = chosen_bug();
+    if let Some(changes) = number("PAGEMARK_SIMULATE_CHANGES") {
+        plan.changes = usize::try_from(changes).unwrap();
+    }
+    let outcome = run(&plan);
+    println!("{plan}\n{}", outcome.trace.join("\n"));
+    assert_eq!(outcome.violation, None);
+}
+
+fn check_all(seeds: Range<u64>) {
+    let began = std::time::Instant::now();
+    let next = AtomicU64::new(seeds.start);
     in_threads(|| {
-        while let Some(seed) =
-            Some(next.fetch_add(1, Ordering::Relaxed)).filter(|seed| *seed < from + seeds)
-        {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= seeds.end {
+                return;
+            }
             check(seed);
         }
     });
-    // Every tenth schedule runs twice.
-    let runs = seeds
-        + (from..from + seeds)
-            .filter(|seed| seed.is_multiple_of(10))
-            .count() as u64;
+    let count = seeds.end - seeds.start;
+    let runs = count + seeds.filter(|seed| runs_twice(*seed)).count() as u64;
     let an_hour = runs as f64 / began.elapsed().as_secs_f64() * 3_600.0;
-    println!("{seeds} schedules in {runs} runs, {an_hour:.0} runs an hour");
+    println!("{count} schedules in {runs} runs, {an_hour:.0} runs an hour");
 }
 
-/// Runs a schedule; every tenth one twice.
+/// Whether a schedule also shows that two runs of it do the same.
+fn runs_twice(seed: u64) -> bool {
+    seed.is_multiple_of(10)
+}
+
+/// Runs a schedule once or twice.
 fn check(seed: u64) {
     let plan = Plan::of(seed);
     let outcome = run(&plan);
     assert_eq!(outcome.violation, None, "{}", report(&plan));
-    if seed.is_multiple_of(10) {
-        let again = run(&plan).trace;
-        let differs = outcome
-            .trace
-            .iter()
-            .zip(&again)
-            .find(|(one, other)| one != other);
-        assert!(
-            outcome.trace == again,
-            "{plan}: two runs differ: {differs:?}"
-        );
+    if !runs_twice(seed) {
+        return;
     }
-}
-
-fn chosen_bug() -> Option<Bug> {
-    std::env::var("PAGEMARK_SIMULATE_BUG")
-        .ok()
-        .filter(|bug| !bug.is_empty())
-        .map(|bug| bug.parse().unwrap())
+    let trace = outcome.trace;
+    let again = run(&plan).trace;
+    let mut pairs = trace.iter().zip(&again);
+    let differs = pairs.find(|(one, other)| one != other);
+    assert!(trace == again, "{plan}: two runs differ: {differs:?}");
 }
 
 /// Prints after how many schedules each planted bug is found, or the chosen one.
 fn find_planted_bugs() {
-    let is_asked = |bug: &Bug| match chosen_bug() {
-        Some(chosen) => chosen == *bug,
-        None => !FOUND_ELSEWHERE.contains(bug),
+    let bugs: Vec<Bug> = match chosen_bug() {
+        Some(chosen) => vec![chosen],
+        None => Bug::iter()
+            .filter(|bug| !FOUND_ELSEWHERE.contains(bug))
+            .collect(),
     };
-    let (bugs, next) = (
-        Bug::iter().filter(is_asked).collect::<Vec<_>>(),
-        AtomicUsize::new(0),
-    );
-    let left = Mutex::new(Vec::new());
+    let next = AtomicUsize::new(0);
+    let not_found = Mutex::new(Vec::new());
     in_threads(|| {
         while let Some(bug) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let found = (0..BUG_LIVES_MAX).find_map(|seed| {
-                Some((
-                    seed,
-                    run(&Plan {
-                        bug: Some(*bug),
-                        ..Plan::of(seed)
-                    })
-                    .violation?,
-                ))
-            });
-            match found {
-                Some((seed, violation)) => {
-                    println!("{bug}: schedule {}: {}", seed + 1, shown(&violation))
-                }
-                None => left.lock().unwrap().push(bug),
+            if !find_planted_bug(*bug) {
+                not_found.lock().unwrap().push(bug);
             }
         }
     });
     assert_eq!(
-        left.into_inner().unwrap(),
+        not_found.into_inner().unwrap(),
         Vec::<&Bug>::new(),
         "not found in {BUG_LIVES_MAX} schedules"
     );
+}
+
+/// Prints the first schedule that finds a bug, if there is one.
+fn find_planted_bug(bug: Bug) -> bool {
+    for seed in 0..BUG_LIVES_MAX {
+        let plan = Plan {
+            bug: Some(bug),
+            ..Plan::of(seed)
+        };
+        if let Some(violation) = run(&plan).violation {
+            println!("{bug}: schedule {}: {}", seed + 1, shown(&violation));
+            return true;
+        }
+    }
+    false
 }
 
 fn shown(line: &str) -> &str {
@@ -416,7 +450,10 @@ fn shown(line: &str) -> &str {
 }
 
 fn in_threads(work: impl Fn() + Sync) {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = match std::thread::available_parallelism() {
+        Ok(threads) => threads.get(),
+        Err(_) => 1,
+    };
     std::thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(&work);

@@ -1,8 +1,10 @@
 //! What the writers know of the comments: what is certain, and what may be.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use itertools::Itertools;
 use model::{Comment, CommentId, Filter, Timestamp};
 
 use super::world::PRODUCT;
@@ -31,14 +33,16 @@ impl From<&Comment> for Seen {
     }
 }
 
+/// What a comment is at some time; `None` while there is no such comment.
+pub(crate) type State = Option<Comment>;
+
 #[derive(Debug, Default)]
 struct Known {
-    /// The last state that a writer was told of, and nobody can have changed since; `None` for
-    /// none.
-    certain: Option<Option<Comment>>,
+    /// The last state that a writer was told of, if nobody can have changed it since.
+    certain: Option<State>,
     /// States that may be the present one too. The outcome of their writes is not known, or others
     /// were under way.
-    maybe: Vec<Option<Comment>>,
+    maybe: Vec<State>,
     writes_under_way: usize,
     /// Nobody knows which of the writes under way comes last.
     overlaps: bool,
@@ -48,6 +52,18 @@ struct Known {
     /// How often it was created.
     times_created: usize,
     was_edited: bool,
+}
+
+impl Known {
+    /// The states that the comment may be in.
+    fn possible(&self) -> impl Iterator<Item = &State> {
+        self.certain.iter().chain(&self.maybe)
+    }
+
+    /// No write is under way, and each had an answer.
+    fn is_quiet(&self) -> bool {
+        self.writes_under_way == 0 && self.maybe.is_empty()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +87,7 @@ impl Model {
     }
 
     /// A write was answered: the comment is so now, unless another write is under way.
-    pub(crate) fn answered(&mut self, id: &CommentId, after: Option<Comment>, now: Timestamp) {
+    pub(crate) fn answered(&mut self, id: &CommentId, after: State, now: Timestamp) {
         self.note_body(id, after.as_ref());
         let known = self.comments.entry(id.clone()).or_default();
         known.writes_under_way -= 1;
@@ -90,12 +106,7 @@ impl Model {
 
     /// A write has no answer: it may be done, until an instant. `after` is what it would make of
     /// the comment.
-    pub(crate) fn unanswered(
-        &mut self,
-        id: &CommentId,
-        after: Vec<Option<Comment>>,
-        until: Timestamp,
-    ) {
+    pub(crate) fn unanswered(&mut self, id: &CommentId, after: Vec<State>, until: Timestamp) {
         for after in after.iter().flatten() {
             self.note_body(id, Some(after));
         }
@@ -105,31 +116,29 @@ impl Model {
         known.maybe.extend(after);
     }
 
-    /// The state before the only write that is under way, if it is certain.
+    /// The comment before the only write that is under way, if it is certain.
     pub(crate) fn alone(&self, id: &CommentId) -> Option<Comment> {
-        let known = self
-            .comments
-            .get(id)
-            .filter(|known| !known.overlaps && known.maybe.is_empty())?;
-        known.certain.clone()?
+        let known = self.comments.get(id)?;
+        if known.overlaps || !known.maybe.is_empty() {
+            return None;
+        }
+        known.certain.clone().flatten()
     }
 
     /// Whether a comment certainly does not exist.
     pub(crate) fn is_gone(&self, id: &CommentId) -> bool {
-        let known = self
-            .comments
-            .get(id)
-            .filter(|known| known.writes_under_way == 0 && known.maybe.is_empty());
-        known.is_some_and(|known| known.certain == Some(None))
+        let Some(known) = self.comments.get(id) else {
+            return false;
+        };
+        known.is_quiet() && known.certain == Some(None)
     }
 
     /// The states that a comment may be in, as far as a writer knows.
-    pub(crate) fn possible(&self, id: &CommentId) -> Vec<Option<Comment>> {
-        let known = self.comments.get(id);
-        known
-            .into_iter()
-            .flat_map(|known| known.certain.iter().chain(&known.maybe).cloned())
-            .collect()
+    pub(crate) fn possible(&self, id: &CommentId) -> Vec<State> {
+        match self.comments.get(id) {
+            Some(known) => known.possible().cloned().collect(),
+            None => Vec::new(),
+        }
     }
 
     pub(crate) fn note_edited(&mut self, id: &CommentId) {
@@ -138,9 +147,10 @@ impl Model {
 
     /// Whether a comment was posted, and never changed since.
     pub(crate) fn is_as_posted(&self, id: &CommentId) -> bool {
-        self.comments
-            .get(id)
-            .is_some_and(|known| known.times_created == 1 && !known.was_edited)
+        let Some(known) = self.comments.get(id) else {
+            return false;
+        };
+        known.times_created == 1 && !known.was_edited
     }
 
     pub(crate) fn note_created(&mut self, id: &CommentId) {
@@ -163,25 +173,31 @@ impl Model {
 
     /// Whether a comment ever had this text, as far as anybody can know.
     pub(crate) fn had(&self, id: &str, body: &str) -> bool {
-        self.unanswered.contains(body)
-            || self
-                .bodies
-                .get(body)
-                .is_some_and(|ids| ids.iter().any(|known| known.as_str() == id))
+        if self.unanswered.contains(body) {
+            return true;
+        }
+        match self.bodies.get(body) {
+            Some(ids) => ids.iter().any(|known| known.as_str() == id),
+            None => false,
+        }
     }
 
     /// The comments that have certainly been as they are since an instant, newest first.
     pub(crate) fn stable_since(&self, since: Timestamp) -> Vec<&Comment> {
-        let stable = self.comments.values().filter(|known| {
-            known.writes_under_way == 0
-                && known.maybe.is_empty()
-                && known.certain_since.is_some_and(|at| at < since)
-        });
-        let comments = stable.filter_map(|known| known.certain.as_ref()?.as_ref());
+        let mut comments = Vec::new();
+        for known in self.comments.values() {
+            let is_older = known.certain_since.is_some_and(|at| at < since);
+            if !is_older || !known.is_quiet() {
+                continue;
+            }
+            if let Some(Some(comment)) = &known.certain
+                && comment.status.is_published()
+            {
+                comments.push(comment);
+            }
+        }
+        comments.sort_by_key(|comment| Reverse(comment.cd()));
         comments
-            .filter(|comment| comment.status.is_published())
-            .sorted_by_key(|comment| std::cmp::Reverse(comment.cd()))
-            .collect()
     }
 
     pub(crate) fn was_recreated(&self, id: &str) -> bool {
@@ -199,18 +215,20 @@ impl Model {
             .collect();
         for (id, known) in &self.comments {
             let found = truth.get(id);
-            let possible = known.certain.iter().chain(&known.maybe);
-            let possible: Vec<Option<Seen>> = possible
-                .map(|comment| comment.as_ref().map(Seen::from))
-                .collect();
-            if !possible.is_empty() && !possible.iter().any(|possible| possible.as_ref() == found) {
+            let mut possible: Vec<Option<Seen>> = Vec::new();
+            for state in known.possible() {
+                possible.push(state.as_ref().map(Seen::from));
+            }
+            let is_possible = possible.iter().any(|state| state.as_ref() == found);
+            if !possible.is_empty() && !is_possible {
                 problems.push(format!(
                     "an acknowledged write is lost: {id} is {found:?}, and not one of {possible:?}"
                 ));
             }
         }
         for (id, comment) in truth {
-            if !self.comments.contains_key(id) && !self.unanswered.contains(&comment.body) {
+            let may_be_of_a_post = self.unanswered.contains(&comment.body);
+            if !self.comments.contains_key(id) && !may_be_of_a_post {
                 problems.push(format!("nobody has created {id}: {comment:?}"));
             }
         }

@@ -20,6 +20,14 @@ use crate::fixture::damage::delete;
 /// The bits of a run that failed or left something.
 const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIPPED | exit::HELD;
 
+/// Faults of the servers of the page index.
+pub(crate) const SERVER_FAULTS: [Part; 4] = [
+    Part::IndexEmptied,
+    Part::IndexRestored,
+    Part::IndexFailsOver,
+    Part::IndexRefuses,
+];
+
 /// How many comments are checked after all other changes.
 const LAST_CHECKS: usize = 3;
 
@@ -31,59 +39,59 @@ pub(crate) fn everything() -> AuditOptions {
     }
 }
 
+/// What one run of a job draws.
+struct Drawn {
+    /// Whether an audit resumes one that began so long ago.
+    resumes: bool,
+    ago_ms: i64,
+    /// How long the process lives, if processes die.
+    lives_for: Duration,
+    /// Whether an audit is a rolling one, which has no beginning of its own.
+    rolling: bool,
+}
+
+impl Drawn {
+    fn draw(random: &mut StdRng) -> Self {
+        let resumes = random.random();
+        let ago_ms = random.random_range(0..600_000);
+        let lives_for = Duration::from_millis(random.random_range(0..2_000));
+        let rolling = random.random_bool(0.2);
+        Self {
+            resumes,
+            ago_ms,
+            lives_for,
+            rolling,
+        }
+    }
+}
+
 /// Runs a job again and again. It may die between any two calls.
 pub(crate) async fn job(world: &World, part: Part, every: Duration) {
     let mut random = world.plan.random(&format!("the job {part}"));
-    let (table, index) = (world.table("repair"), world.index("repair"));
+    let table = world.table("repair");
+    let index = world.index("repair");
     while !world.is_calm() {
-        world
-            .while_not_calm(every.mul_f64(random.random_range(0.3..1.5)))
-            .await;
+        let pause = every.mul_f64(random.random_range(0.3..1.5));
+        world.while_not_calm(pause).await;
         world.started().await;
         let job = world.job(table.clone(), index.clone());
-        let (resumes, ago_ms, ms) = (
-            random.random(),
-            random.random_range(0..600_000),
-            random.random_range(0..2_000),
-        );
-        let rolling = random.random_bool(0.2);
-        let run = async {
-            if part == Part::Audit {
-                let since = bool::then(resumes && !rolling, || now().plus_ms(-ago_ms));
-                return job
-                    .audit(AuditOptions {
-                        since,
-                        rolling,
-                        ..everything()
-                    })
-                    .await;
-            }
-            if part == Part::Rebuild {
-                return job.rebuild(1).await;
-            }
-            if part == Part::Quarantine {
-                return job.quarantine(&world.quarantine()).await;
-            }
-            if let Some(report) = job.rebuild_missing(1).await {
-                note(world, &report);
-            }
-            job.recent().await
+        let drawn = Drawn::draw(&mut random);
+        let lives_for = if world.plan.has(Part::JobDies) {
+            drawn.lives_for
+        } else {
+            Duration::from_secs(3_600)
         };
+        let run = tokio::time::timeout(
+            lives_for,
+            world.unless_killed(run_once(world, &job, part, drawn)),
+        );
         let changes = async {
             if world.plan.has(Part::Editors) {
                 writers::editor(world, &mut random, 2, Duration::from_millis(400)).await;
             }
         };
-        let lives_for = match world.plan.has(Part::JobDies) {
-            true => Duration::from_millis(ms),
-            false => Duration::from_secs(3_600),
-        };
-        match tokio::join!(
-            tokio::time::timeout(lives_for, world.unless_killed(run)),
-            changes
-        )
-        .0
-        {
+        let (ended, ()) = tokio::join!(run, changes);
+        match ended {
             Ok(Some(report)) => {
                 note(world, &report);
                 world.check(report.exit_code() & exit::UNRESOLVED == 0, || {
@@ -95,20 +103,41 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
     }
 }
 
+async fn run_once(world: &World, job: &Job, part: Part, drawn: Drawn) -> Report {
+    if part == Part::Audit {
+        let since = if drawn.resumes && !drawn.rolling {
+            Some(now().plus_ms(-drawn.ago_ms))
+        } else {
+            None
+        };
+        let options = AuditOptions {
+            since,
+            rolling: drawn.rolling,
+            ..everything()
+        };
+        return job.audit(options).await;
+    }
+    if part == Part::Rebuild {
+        return job.rebuild(1).await;
+    }
+    if part == Part::Quarantine {
+        return job.quarantine(&world.quarantine()).await;
+    }
+    if let Some(report) = job.rebuild_missing(1).await {
+        note(world, &report);
+    }
+    job.recent().await
+}
+
 fn note(world: &World, report: &Report) {
     world.trace.note(|| {
-        let (failure, drifted) = (
-            report.failure.as_deref().unwrap_or("no failure"),
-            &report.drifted,
-        );
-        let Report {
-            command,
-            checked,
-            repaired,
-            ..
-        } = report;
         format!(
-            "{command}: {checked} checked, {repaired} repaired, {drifted:?}, {failure}, {:?}",
+            "{}: {} checked, {} repaired, {:?}, {}, {:?}",
+            report.command,
+            report.checked,
+            report.repaired,
+            report.drifted,
+            report.failure.as_deref().unwrap_or("no failure"),
             report.notes
         )
     });
@@ -119,12 +148,10 @@ pub(crate) async fn outages(world: &World) {
     let mut random = world.plan.random("outages");
     loop {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..180_000))).await;
-        *world.engine.cut_off.lock().unwrap() = [stream_writer::FUNCTION, "repair", "api one"]
-            .choose(&mut random)
-            .unwrap();
-        world
-            .while_not_calm(Duration::from_millis(random.random_range(0..150_000)))
-            .await;
+        let processes = [stream_writer::FUNCTION, "repair", "api one"];
+        *world.engine.cut_off.lock().unwrap() = processes.choose(&mut random).unwrap();
+        let lasts = Duration::from_millis(random.random_range(0..150_000));
+        world.while_not_calm(lasts).await;
         *world.engine.cut_off.lock().unwrap() = "";
     }
 }
@@ -133,13 +160,13 @@ pub(crate) async fn outages(world: &World) {
 pub(crate) async fn checks(world: &World) {
     let mut random = world.plan.random("checks");
     let job = world.job(world.table("check"), world.index("check"));
-    let mut left = 2 * world.plan.changes;
-    while left > 0 && !world.is_calm() {
+    let mut remaining = 2 * world.plan.changes;
+    while remaining > 0 && !world.is_calm() {
         // Right after a change, when what is derived from it is late.
         let id = world.edited.borrow_mut().pop();
         tokio::time::sleep(Duration::from_millis(random.random_range(0..200))).await;
         let Some(id) = id else { continue };
-        left -= 1;
+        remaining -= 1;
         check_while_it_changes(world, &job, &id, &mut random).await;
     }
     // What the last checks spoil, no other repair finds.
@@ -158,7 +185,8 @@ async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random
         writers::change(world, random, id).await;
     };
     let product = product();
-    let (checked, ()) = tokio::join!(world.unless_killed(job.check(id, Some(&product))), change);
+    let check = world.unless_killed(job.check(id, Some(&product)));
+    let (checked, ()) = tokio::join!(check, change);
     if let Some(report) = checked {
         note(world, &report);
     }
@@ -169,46 +197,52 @@ async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random
 /// Erases everything of the author whose comments are imported, while they are imported again.
 pub(crate) async fn erasures(world: &World) {
     let mut random = world.plan.random("erasures");
-    let (table, index) = (world.table("erase"), world.index("erase"));
+    let table = world.table("erase");
+    let index = world.index("erase");
     while !world.is_calm() {
-        world
-            .while_not_calm(Duration::from_millis(random.random_range(0..200_000)))
-            .await;
+        let pause = Duration::from_millis(random.random_range(0..200_000));
+        world.while_not_calm(pause).await;
         world.started().await;
-        let (ids, began) = (writers::imported_ids(), now());
-        ids.iter()
-            .for_each(|id| world.model.borrow_mut().begin(id, began));
         let job = world.job(table.clone(), index.clone());
-        let erased = world
-            .unless_killed(job.erase(&writers::imported_author()))
-            .await;
-        erased.iter().for_each(|report| note(world, report));
-        let is_complete = erased
-            .as_ref()
-            .is_some_and(|report| report.exit_code() & BAD == 0);
+        erase_imported(world, &job).await;
+    }
+}
+
+async fn erase_imported(world: &World, job: &Job) {
+    let ids = writers::imported_ids();
+    let began = now();
+    for id in &ids {
+        world.model.borrow_mut().begin(id, began);
+    }
+    let author = writers::imported_author();
+    let erased = world.unless_killed(job.erase(&author)).await;
+    let mut is_complete = false;
+    if let Some(report) = erased {
+        note(world, &report);
+        is_complete = report.exit_code() & BAD == 0;
         // Nobody writes a malformed comment here.
-        let mut unresolved = erased.iter().flat_map(|report| &report.unresolved);
+        let mut unresolved = report.unresolved.iter();
         let malformed = unresolved.find(|what| what.contains("attribute"));
         world.check(malformed.is_none(), || {
             format!("an erasure cannot read a comment: {malformed:?}")
         });
-        for id in ids {
-            let now = now();
-            if is_complete {
-                world.model.borrow_mut().answered(&id, None, now);
-            } else {
-                world.model.borrow_mut().unanswered(
-                    &id,
-                    vec![None],
-                    now.plus_ms(writers::DONE_WITHIN_MS),
-                );
-            }
-            let is_there = world.calm_table().comment(&id).await.unwrap().is_some();
-            let is_gone = world.model.borrow().is_gone(&id);
-            world.check(!is_gone || !is_there, || {
-                format!("{id} is there after its erasure")
-            });
+    }
+    for id in ids {
+        let now = now();
+        if is_complete {
+            world.model.borrow_mut().answered(&id, None, now);
+        } else {
+            let done_until = now.plus_ms(writers::DONE_WITHIN_MS);
+            world
+                .model
+                .borrow_mut()
+                .unanswered(&id, vec![None], done_until);
         }
+        let is_there = world.calm_table().comment(&id).await.unwrap().is_some();
+        let is_gone = world.model.borrow().is_gone(&id);
+        world.check(!is_gone || !is_there, || {
+            format!("{id} is there after its erasure")
+        });
     }
 }
 
@@ -217,60 +251,57 @@ pub(crate) async fn servers(world: &World) {
     let mut random = world.plan.random("servers");
     loop {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..120_000))).await;
-        let kinds = [
-            Part::IndexEmptied,
-            Part::IndexRestored,
-            Part::IndexFailsOver,
-            Part::IndexRefuses,
-        ];
-        let kinds: Vec<Part> = kinds
-            .into_iter()
-            .filter(|kind| world.may_fail(*kind))
-            .collect();
-        let Some(kind) = kinds.choose(&mut random) else {
+        let mut possible = SERVER_FAULTS.to_vec();
+        possible.retain(|fault| world.may_fail(*fault));
+        let Some(fault) = possible.choose(&mut random) else {
             return;
         };
+        // Otherwise a copy is made, by which a later fault replaces the servers.
         let happens = random.random_bool(0.3);
-        let copied = if *kind == Part::IndexRestored {
-            Copied::Snapshot
-        } else {
-            Copied::Replica
-        };
-        if *kind == Part::IndexRefuses {
-            // Longer than an invocation, but in Posts within the bound of ADR 57.
-            let longest = if world.plan.mode == Mode::Posts {
-                LAG_MAX
-            } else {
-                Duration::from_secs(180)
-            };
-            world.servers.refuse(true);
-            world.while_not_calm(longest.mul_f64(random.random())).await;
-            world.servers.refuse(false);
-        } else if *kind == Part::IndexEmptied {
+        if *fault == Part::IndexRefuses {
+            refuse_writes(world, &mut random).await;
+        } else if *fault == Part::IndexEmptied {
             world.servers.restart_with(EmbeddedIndex::new(PARTITIONS));
-        } else if happens {
-            world.servers.replace_by(copied);
+        } else if *fault == Part::IndexRestored {
+            copy_or_replace(world, Copied::Snapshot, happens);
         } else {
-            world.servers.copy(copied);
+            copy_or_replace(world, Copied::Replica, happens);
         }
-        world.trace.note(|| format!("servers: {kind}, {happens}"));
+        world.trace.note(|| format!("servers: {fault}, {happens}"));
+    }
+}
+
+async fn refuse_writes(world: &World, random: &mut StdRng) {
+    // Longer than an invocation, but in Posts within the bound of ADR 57.
+    let longest = if world.plan.mode == Mode::Posts {
+        LAG_MAX
+    } else {
+        Duration::from_secs(180)
+    };
+    world.servers.refuse(true);
+    world.while_not_calm(longest.mul_f64(random.random())).await;
+    world.servers.refuse(false);
+}
+
+fn copy_or_replace(world: &World, copied: Copied, replaces: bool) {
+    if replaces {
+        world.servers.replace_by(copied);
+    } else {
+        world.servers.copy(copied);
     }
 }
 
 /// Works off the quarantine in a calm world: what the functions never got is then as if they had.
 pub(crate) async fn work_off_quarantine(world: &World) {
-    if world.plan.has(Part::Quarantine) {
-        let report = world
-            .job(world.table("repair"), world.index("repair"))
-            .quarantine(&world.quarantine())
-            .await;
-        note(world, &report);
-        let is_bad =
-            report.exit_code() & (exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED) != 0;
-        world.check(!is_bad, || {
-            format!("the quarantine in a calm world: {report}")
-        });
+    if !world.plan.has(Part::Quarantine) {
+        return;
     }
+    let report = calm_job(world).quarantine(&world.quarantine()).await;
+    note(world, &report);
+    let is_bad = report.exit_code() & (exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED) != 0;
+    world.check(!is_bad, || {
+        format!("the quarantine in a calm world: {report}")
+    });
 }
 
 /// Something else than Pagemark damages what is derived from comments.
@@ -304,10 +335,14 @@ pub(crate) fn needs_audit(world: &World) -> bool {
     world.plan.mode == Mode::AnyFaults
 }
 
+/// A run of the job in a calm world, as an operator starts it.
+fn calm_job(world: &World) -> Job {
+    world.job(world.table("repair"), world.index("repair"))
+}
+
 /// Repairs what a calm world needs, as its operators would. Returns what is wrong with the reports.
 pub(crate) async fn repair_once(world: &World) -> Option<String> {
-    let job = || world.job(world.table("repair"), world.index("repair"));
-    if let Some(report) = job().rebuild_missing(1).await {
+    if let Some(report) = calm_job(world).rebuild_missing(1).await {
         note(world, &report);
         if report.exit_code() & BAD != 0 {
             return Some(format!("the rebuild of lost partitions: {report}"));
@@ -315,9 +350,12 @@ pub(crate) async fn repair_once(world: &World) -> Option<String> {
     }
     // What a function applied late, before it lost the next record, the runs of before have passed
     // (docs/operate.md).
-    let report = job()
-        .recent_since(world.loses_records().then(world::beginning))
-        .await;
+    let since = if world.loses_records() {
+        Some(world::beginning())
+    } else {
+        None
+    };
+    let report = calm_job(world).recent_since(since).await;
     note(world, &report);
     if report.exit_code() & BAD != 0 {
         return Some(format!("recent in a calm world: {report}"));
@@ -333,12 +371,11 @@ pub(crate) async fn repair_once(world: &World) -> Option<String> {
         vec![Some(world::beginning()), None]
     };
     for since in audits {
-        let report = job()
-            .audit(AuditOptions {
-                since,
-                ..everything()
-            })
-            .await;
+        let options = AuditOptions {
+            since,
+            ..everything()
+        };
+        let report = calm_job(world).audit(options).await;
         note(world, &report);
         if report.exit_code() & BAD != 0 {
             return Some(format!("an audit in a calm world: {report}"));

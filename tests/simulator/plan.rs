@@ -91,7 +91,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// Parts that a mode does without.
+    /// Whether the part may be in schedules of this mode.
     fn is_in(self, mode: Mode) -> bool {
         let shifts_pages = matches!(
             self,
@@ -114,22 +114,29 @@ impl Part {
     /// Whether less can be checked before the last repair, because something is lost that only a
     /// repair brings back.
     fn hides_faults(self) -> bool {
-        use Part::{Damage, IndexEmptied, IndexFailsOver, IndexRestored, RecordsLost};
         // A page index that can be killed has no other faults of its own.
         matches!(
             self,
-            Damage | IndexEmptied | IndexFailsOver | IndexRestored | RecordsLost | Self::Kill
+            Self::Damage
+                | Self::IndexEmptied
+                | Self::IndexFailsOver
+                | Self::IndexRestored
+                | Self::RecordsLost
+                | Self::Kill
         )
     }
 
     /// What cannot happen to a page index in the process of `pagemark up`.
     fn is_of_servers(self) -> bool {
-        use Part::{
-            IndexAnswersLost, IndexCallsLost, IndexEmptied, IndexFailsOver, IndexRefuses,
-            IndexRestored,
-        };
-        let of_calls = matches!(self, IndexCallsLost | IndexAnswersLost | IndexRefuses);
-        of_calls || matches!(self, IndexEmptied | IndexFailsOver | IndexRestored)
+        matches!(
+            self,
+            Self::IndexCallsLost
+                | Self::IndexAnswersLost
+                | Self::IndexRefuses
+                | Self::IndexEmptied
+                | Self::IndexFailsOver
+                | Self::IndexRestored
+        )
     }
 
     fn is_always_there(self) -> bool {
@@ -157,25 +164,30 @@ impl Plan {
             _ => Mode::AnyFaults,
         };
         let share: f64 = random.random_range(0.2..0.8);
-        let often = |part: &Part| {
-            if part.hides_faults() {
+        let mut drawn = BTreeSet::new();
+        for part in Part::iter() {
+            let probability = if part.hides_faults() {
                 0.4 * share
             } else {
                 share
+            };
+            if random.random_bool(probability) {
+                drawn.insert(part);
             }
-        };
-        let drawn: BTreeSet<Part> = Part::iter()
-            .filter(|part| random.random_bool(often(part)))
-            .collect();
-        let happens = |part: &Part| {
-            !(drawn.contains(&Part::Kill) && part.is_of_servers()) && drawn.contains(part)
-        };
-        let parts = Part::iter()
-            .filter(|part| part.is_in(mode) && (part.is_always_there() || happens(part)));
+        }
+        let is_one_process = drawn.contains(&Part::Kill);
+        let mut parts = BTreeSet::new();
+        for part in Part::iter() {
+            let is_impossible = is_one_process && part.is_of_servers();
+            let happens = drawn.contains(&part) && !is_impossible;
+            if part.is_in(mode) && (part.is_always_there() || happens) {
+                parts.insert(part);
+            }
+        }
         Self {
             seed,
             mode,
-            parts: parts.collect(),
+            parts,
             changes: random.random_range(4..=14),
             bug: None,
         }
@@ -202,16 +214,14 @@ impl Plan {
 
     /// What repeats this schedule: the command's variables.
     pub(crate) fn command(&self) -> String {
-        let left_out: Vec<String> = Self::of(self.seed)
-            .parts
-            .difference(&self.parts)
-            .map(ToString::to_string)
-            .collect();
+        let whole = Self::of(self.seed);
+        let left_out = whole.parts.difference(&self.parts);
+        let left_out: Vec<String> = left_out.map(ToString::to_string).collect();
         let mut command = format!("make simulate SEED={}", self.seed);
         if !left_out.is_empty() {
             command += &format!(" WITHOUT={}", left_out.join(","));
         }
-        if self.changes != Self::of(self.seed).changes {
+        if self.changes != whole.changes {
             command += &format!(" CHANGES={}", self.changes);
         }
         if let Some(bug) = self.bug {

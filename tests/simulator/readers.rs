@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use actix_web::http::Method;
-use model::{Comment, Filter, Rating, RatingSet, Timestamp};
+use model::{Cd, Comment, Filter, RatingSet, Timestamp};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::Value;
@@ -20,17 +20,15 @@ use crate::fixture::data;
 const PAGES_MAX: usize = 100;
 
 pub(crate) fn random_filter(random: &mut StdRng) -> Filter {
-    let language = [None, Some(LANGUAGES[0]), Some(LANGUAGES[1])]
-        .choose(random)
-        .unwrap()
-        .map(data::language);
-    let ratings: Vec<RatingSet> = RatingSet::every().collect();
+    let languages = [None, Some(LANGUAGES[0]), Some(LANGUAGES[1])];
+    let language = languages.choose(random).unwrap();
+    let rating_sets: Vec<RatingSet> = RatingSet::every().collect();
     let ratings = if random.random_bool(0.5) {
         None
     } else {
-        ratings.choose(random).copied()
+        rating_sets.choose(random).copied()
     };
-    Filter::new(language, ratings)
+    Filter::new(language.map(data::language), ratings)
 }
 
 pub(crate) fn listing(filter: &Filter) -> String {
@@ -38,8 +36,10 @@ pub(crate) fn listing(filter: &Filter) -> String {
     if let Some(language) = filter.language() {
         url += &format!("&language={language}");
     }
-    for rating in filter.ratings().into_iter().flat_map(RatingSet::iter) {
-        url += &format!("&rating={}", Rating::get(rating));
+    if let Some(ratings) = filter.ratings() {
+        for rating in ratings.iter() {
+            url += &format!("&rating={}", rating.get());
+        }
     }
     url
 }
@@ -63,35 +63,32 @@ pub(crate) async fn readers(world: &World) {
     }
 }
 
-/// The comments of a filter that have certainly been there for a while.
+/// The comments of a filter that have certainly been as they are since an instant, newest first.
 fn stable(world: &World, filter: &Filter, since: Timestamp) -> Vec<Comment> {
     let model = world.model.borrow();
-    model
-        .stable_since(since)
-        .into_iter()
-        .filter(|comment| matches(filter, comment))
-        .cloned()
-        .collect()
+    let mut comments = model.stable_since(since);
+    comments.retain(|comment| matches(filter, comment));
+    comments.into_iter().cloned().collect()
 }
 
 /// Whether a 404 is wrong: a comment that was posted, and never edited, is beyond the ranks that
 /// were looked at last. One that lacks its rank between two others is not noticed, nor is an edit
 /// before it is fanned out.
 fn is_wrong_404(world: &World, filter: &Filter, answer: &Answer, since: Timestamp) -> bool {
-    let ends = answer
-        .named
-        .iter()
-        .rev()
-        .take(2)
-        .flat_map(|named| &named.comments);
-    let (oldest, newest) = (ends.clone().min(), ends.max());
-    let comments = stable(world, filter, since)
-        .into_iter()
-        .map(|comment| comment.cd());
-    let mut posted = comments.filter(|cd| world.model.borrow().is_as_posted(&cd.id));
-    posted.any(|cd| {
-        oldest.is_none_or(|oldest| cd < *oldest) || newest.is_none_or(|newest| cd > *newest)
-    })
+    let looked_at_last = answer.named.iter().rev().take(2);
+    let ranked: Vec<&Cd> = looked_at_last.flat_map(|named| &named.comments).collect();
+    let oldest = ranked.iter().min();
+    let newest = ranked.iter().max();
+    for comment in stable(world, filter, since) {
+        let cd = comment.cd();
+        let is_older = oldest.is_none_or(|oldest| cd < **oldest);
+        let is_newer = newest.is_none_or(|newest| cd > **newest);
+        let is_beyond = is_older || is_newer;
+        if is_beyond && world.model.borrow().is_as_posted(&comment.id) {
+            return true;
+        }
+    }
+    false
 }
 
 /// Asks for a page. Returns the answer if it is one; any other keeps its promises. `moved` are the
@@ -104,15 +101,8 @@ async fn ask(
     moved: &[u16],
 ) -> Option<Answer> {
     let since = now();
-    let answer = world
-        .request(
-            world.apis.choose(random).unwrap(),
-            Method::GET,
-            url,
-            &[],
-            None,
-        )
-        .await;
+    let api = world.apis.choose(random).unwrap();
+    let answer = world.request(api, Method::GET, url, &[], None).await;
     match answer.status {
         200 => return Some(answer),
         404 => world.check(!is_wrong_404(world, filter, &answer, since), || {
@@ -126,24 +116,20 @@ async fn ask(
 
 /// A page in the order of the listing.
 async fn page(world: &World, random: &mut StdRng, filter: &Filter) {
-    let (number, order) = (
-        random.random_range(1..=5_u64),
-        *["newest", "oldest"].choose(random).unwrap(),
-    );
-    let (url, since) = (
-        format!("{}&order={order}&page={number}", listing(filter)),
-        now(),
-    );
+    let number = random.random_range(1..=5_u64);
+    let order = *["newest", "oldest"].choose(random).unwrap();
+    let url = format!("{}&order={order}&page={number}", listing(filter));
+    let since = now();
     if let Some(answer) = ask(world, random, filter, &url, &[]).await {
-        check_page(
+        let page = Page {
             world,
-            &url,
             filter,
-            &answer,
+            url: &url,
             since,
-            number > 1,
-            order == "oldest",
-        );
+            has_number: number > 1,
+            is_oldest_first: order == "oldest",
+        };
+        page.check(&answer);
     }
 }
 
@@ -171,13 +157,21 @@ async fn numbered_page(world: &World, random: &mut StdRng, filter: &Filter, numb
     let Some(answer) = ask(world, random, filter, &url, &[302]).await else {
         return 0;
     };
-    let ids = check_page(world, &url, filter, &answer, since, number > 0, false);
+    let page = Page {
+        world,
+        filter,
+        url: &url,
+        since,
+        has_number: number > 0,
+        is_oldest_first: false,
+    };
+    let ids = page.check(&answer);
     if number > 0 && world.plan.mode == Mode::Posts {
         let mut archive = world.archive.borrow_mut();
         let before = archive.entry(url.clone()).or_insert_with(|| ids.clone());
-        let text =
-            || format!("posts have changed the archive page {url}: {before:?}, and now {ids:?}");
-        world.check(*before == ids, text);
+        world.check(*before == ids, || {
+            format!("posts have changed the archive page {url}: {before:?}, and now {ids:?}")
+        });
     }
     answer.json()["total_pages"].as_u64().unwrap_or_default()
 }
@@ -187,19 +181,11 @@ async fn page_for_people(world: &World, random: &mut StdRng, filter: &Filter) {
     let path = match (filter.language(), filter.ratings()) {
         (None, None) => String::new(),
         (Some(language), None) => format!("/{language}"),
-        (language, Some(ratings)) => format!(
-            "/{}/{ratings}",
-            language.map_or("~".to_owned(), ToString::to_string)
-        ),
+        (Some(language), Some(ratings)) => format!("/{language}/{ratings}"),
+        (None, Some(ratings)) => format!("/~/{ratings}"),
     };
-    ask(
-        world,
-        random,
-        filter,
-        &format!("/product/{PRODUCT}/comments{path}"),
-        &[301, 302],
-    )
-    .await;
+    let url = format!("/product/{PRODUCT}/comments{path}");
+    ask(world, random, filter, &url, &[301, 302]).await;
 }
 
 pub(crate) fn ids(json: &Value) -> Vec<String> {
@@ -209,85 +195,96 @@ pub(crate) fn ids(json: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Checks what holds for every page, and what its ranks promise. Returns its ids.
-fn check_page(
-    world: &World,
-    url: &str,
-    filter: &Filter,
-    answer: &Answer,
+/// A page that a reader has asked for.
+struct Page<'asked> {
+    world: &'asked World,
+    filter: &'asked Filter,
+    url: &'asked str,
+    /// Before it was asked for.
     since: Timestamp,
-    is_numbered: bool,
+    /// The page is one of ranks, and no first or front page.
+    has_number: bool,
     is_oldest_first: bool,
-) -> Vec<String> {
-    let json = answer.json();
-    let shown = ids(&json);
-    world.check(
-        shown.iter().collect::<BTreeSet<_>>().len() == shown.len(),
-        || format!("{url} shows a comment twice: {shown:?}"),
-    );
-    for comment in json["comments"].as_array().into_iter().flatten() {
-        let (id, body) = (
-            comment["id"].as_str().unwrap(),
-            comment["body"].as_str().unwrap(),
-        );
-        world.check(world.model.borrow().had(id, body), || {
-            format!("{url}: {id} never had the text {body:?}")
-        });
-        let language = filter
-            .language()
-            .is_none_or(|language| comment["language"] == language.as_str());
-        let rating = comment["rating"].as_u64().unwrap();
-        let ratings = filter
-            .ratings()
-            .is_none_or(|ratings| ratings.iter().any(|of| u64::from(of.get()) == rating));
-        world.check(language && ratings, || {
-            format!("{url}: {comment} does not match")
-        });
-    }
-    if let (true, Some(named)) = (is_numbered, answer.named.first()) {
-        check_ranks(world, url, filter, &json, named, since, is_oldest_first);
-    }
-    shown
 }
 
-/// A numbered page is what its ranks say: these comments in this order, without those that do not
-/// exist any more.
-fn check_ranks(
-    world: &World,
-    url: &str,
-    filter: &Filter,
-    json: &Value,
-    named: &Named,
-    since: Timestamp,
-    is_oldest_first: bool,
-) {
-    let shown = ids(json);
-    let mut ranked: Vec<String> = named.comments.iter().map(|cd| cd.id.to_string()).collect();
-    if url.contains("numbering=stable") || is_oldest_first == url.contains("order=newest") {
-        ranked.reverse();
-    }
-    let places: Vec<Option<usize>> = shown
-        .iter()
-        .map(|id| ranked.iter().position(|ranked| ranked == id))
-        .collect();
-    let text = || format!("{url} shows {shown:?}, and its ranks are {ranked:?}");
-    world.check(
-        places.iter().all(Option::is_some) && places.is_sorted(),
-        text,
-    );
-    let total = json["total"].as_u64().unwrap_or_default();
-    world.check(total >= named.total, || {
-        format!(
-            "{url} has the total {total}, the page index says {}",
-            named.total
-        )
-    });
-    for comment in stable(world, filter, since) {
-        let id = comment.id.to_string();
-        let has_rank = named.comments.iter().any(|cd| *cd == comment.cd());
-        world.check(!has_rank || shown.contains(&id), || {
-            format!("{url} lacks {id}, which has a rank: {shown:?}")
+impl Page<'_> {
+    /// Checks what holds for every page, and what its ranks promise. Returns its ids.
+    fn check(&self, answer: &Answer) -> Vec<String> {
+        let Self {
+            world, filter, url, ..
+        } = self;
+        let json = answer.json();
+        let shown = ids(&json);
+        let different: BTreeSet<&String> = shown.iter().collect();
+        world.check(different.len() == shown.len(), || {
+            format!("{url} shows a comment twice: {shown:?}")
         });
+        for comment in json["comments"].as_array().into_iter().flatten() {
+            let id = comment["id"].as_str().unwrap();
+            let body = comment["body"].as_str().unwrap();
+            world.check(world.model.borrow().had(id, body), || {
+                format!("{url}: {id} never had the text {body:?}")
+            });
+            world.check(shows_match(filter, comment), || {
+                format!("{url}: {comment} does not match")
+            });
+        }
+        if self.has_number
+            && let Some(named) = answer.named.first()
+        {
+            self.check_ranks(&json, named);
+        }
+        shown
+    }
+
+    /// A numbered page is what its ranks say: these comments in this order, without those that do
+    /// not exist any more.
+    fn check_ranks(&self, json: &Value, named: &Named) {
+        let Self {
+            world, filter, url, ..
+        } = self;
+        let shown = ids(json);
+        let mut ranked: Vec<String> = named.comments.iter().map(|cd| cd.id.to_string()).collect();
+        if url.contains("numbering=stable") || self.is_oldest_first == url.contains("order=newest")
+        {
+            ranked.reverse();
+        }
+        let mut ranks = Vec::new();
+        for id in &shown {
+            ranks.push(ranked.iter().position(|ranked| ranked == id));
+        }
+        let all_are_ranked = ranks.iter().all(Option::is_some);
+        world.check(all_are_ranked && ranks.is_sorted(), || {
+            format!("{url} shows {shown:?}, and its ranks are {ranked:?}")
+        });
+        let total = json["total"].as_u64().unwrap_or_default();
+        world.check(total >= named.total, || {
+            format!(
+                "{url} has the total {total}, the page index says {}",
+                named.total
+            )
+        });
+        for comment in stable(world, filter, self.since) {
+            let id = comment.id.to_string();
+            let has_rank = named.comments.contains(&comment.cd());
+            world.check(!has_rank || shown.contains(&id), || {
+                format!("{url} lacks {id}, which has a rank: {shown:?}")
+            });
+        }
+    }
+}
+
+/// Whether a comment on a page matches a filter.
+fn shows_match(filter: &Filter, comment: &Value) -> bool {
+    if let Some(language) = filter.language()
+        && comment["language"] != language.as_str()
+    {
+        return false;
+    }
+    let rating = comment["rating"].as_u64().unwrap();
+    match filter.ratings() {
+        Some(ratings) => ratings.iter().any(|of| u64::from(of.get()) == rating),
+        None => true,
     }
 }
 
@@ -297,33 +294,38 @@ pub(crate) async fn walkers(world: &World) {
     while !world.is_calm() {
         tokio::time::sleep(Duration::from_millis(random.random_range(0..60_000))).await;
         let filter = random_filter(&mut random);
-        let mut url = Some(listing(&filter));
-        let (mut seen, mut pages) = (BTreeSet::new(), 0);
-        while let Some(next) = url.take() {
-            let api = world.apis.choose(&mut random).unwrap();
-            let answer = world.request(api, Method::GET, &next, &[], None).await;
-            if answer.status != 200 {
-                world.check(answer.status == 503, || {
-                    format!("a walk is answered {answer:?}")
-                });
-                break;
-            }
-            let json = answer.json();
-            for id in ids(&json) {
-                let is_new = seen.insert(id.clone());
-                let is_again = world.model.borrow().was_recreated(&id);
-                world.check(is_new || is_again, || {
-                    format!("a walk shows {id} twice, the second time at {next}")
-                });
-            }
-            let cursor = json["cursor"]["next"].as_str();
-            url = cursor.map(|cursor| format!("{}&cursor={cursor}", listing(&filter)));
-            pages += 1;
-            world.check(pages < PAGES_MAX, || format!("a walk does not end: {next}"));
-            if pages >= PAGES_MAX {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
+        walk(world, &mut random, &filter).await;
+    }
+}
+
+async fn walk(world: &World, random: &mut StdRng, filter: &Filter) {
+    let mut seen = BTreeSet::new();
+    let mut pages = 0;
+    let mut next = Some(listing(filter));
+    while let Some(url) = next {
+        let api = world.apis.choose(random).unwrap();
+        let answer = world.request(api, Method::GET, &url, &[], None).await;
+        if answer.status != 200 {
+            world.check(answer.status == 503, || {
+                format!("a walk is answered {answer:?}")
+            });
+            return;
         }
+        let json = answer.json();
+        for id in ids(&json) {
+            let is_new = seen.insert(id.clone());
+            let is_again = world.model.borrow().was_recreated(&id);
+            world.check(is_new || is_again, || {
+                format!("a walk shows {id} twice, the second time at {url}")
+            });
+        }
+        let cursor = json["cursor"]["next"].as_str();
+        next = cursor.map(|cursor| format!("{}&cursor={cursor}", listing(filter)));
+        pages += 1;
+        world.check(pages < PAGES_MAX, || format!("a walk does not end: {url}"));
+        if pages >= PAGES_MAX {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
     }
 }

@@ -115,7 +115,8 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         simulation::begin(plan.seed, beginning());
         fastrand::seed(plan.seed);
-        let (plan, trace) = (Arc::new(plan.clone()), Trace::default());
+        let plan = Arc::new(plan.clone());
+        let trace = Trace::default();
         let engine = Engine::new(Arc::clone(&plan), trace.clone());
         let calm = engine.table(base, "the operator", false);
         calm.create_if_missing().await.unwrap();
@@ -142,12 +143,12 @@ impl World {
             plan,
         };
         let mut random = world.plan.random("clocks");
+        let apart = if world.plan.mode == Mode::AnyFaults {
+            CLOCKS_FAR_APART_MS
+        } else {
+            CLOCKS_APART_MS
+        };
         for name in ["api one", "api two"] {
-            let apart = if world.plan.mode == Mode::AnyFaults {
-                CLOCKS_FAR_APART_MS
-            } else {
-                CLOCKS_APART_MS
-            };
             let ahead_ms = if world.plan.has(Part::Clocks) {
                 random.random_range(-apart / 2..=apart / 2)
             } else {
@@ -174,8 +175,7 @@ impl World {
             WRITE_TOKEN,
         ));
         settings.cursor_keys.push(api::CursorKey([7; 32]));
-        let (table, index) = (self.table(name), self.index(name));
-        let app = api::in_process(table, index, settings).unwrap();
+        let app = api::in_process(self.table(name), self.index(name), settings).unwrap();
         let service = Rc::new(actix_web::test::init_service(app).await);
         Rc::new(move |request| answer(Rc::clone(&service), request).boxed_local())
     }
@@ -194,25 +194,15 @@ impl World {
     }
 
     pub(crate) fn job(&self, table: Table, index: PageIndex) -> Job {
-        let settings = JobSettings {
+        let mut settings = JobSettings {
             apply: true,
             ..JobSettings::default()
         };
         // Without the overlap, a watermark that is too late shows.
-        let overlap = if self.plan.seed.is_multiple_of(2) {
-            Duration::ZERO
-        } else {
-            settings.overlap
-        };
-        Job::new(
-            table,
-            index,
-            JobSettings {
-                overlap,
-                ..settings
-            },
-            Stop::default(),
-        )
+        if self.plan.seed.is_multiple_of(2) {
+            settings.overlap = Duration::ZERO;
+        }
+        Job::new(table, index, settings, Stop::default())
     }
 
     /// Where the mappings put the records that their functions never get.
@@ -331,21 +321,7 @@ impl World {
         if let Some(body) = body {
             request = request.set_json(body);
         }
-        let answered = NAMED.scope(Mutex::default(), async {
-            let call = Rc::clone(&api.call.borrow());
-            // Its client knows no more after a kill than after a 503.
-            let killed = || Answer {
-                status: 503,
-                body: String::new(),
-                named: Vec::new(),
-            };
-            let answer = self
-                .unless_killed(call(request.to_request()))
-                .await
-                .unwrap_or_else(killed);
-            let named = NAMED.with(|named| std::mem::take(&mut *named.lock().unwrap()));
-            Answer { named, ..answer }
-        });
+        let answered = NAMED.scope(Mutex::default(), self.call(api, request));
         let answer = simulation::with_clock_ahead(api.ahead_ms, answered).await;
         self.trace
             .note(|| format!("{}: {method} {target} {}", api.name, answer.status));
@@ -353,6 +329,20 @@ impl World {
             format!("{method} {target} is {answer:?}")
         });
         answer
+    }
+
+    /// Has an API process answer. Notes which ranks the page index names meanwhile.
+    async fn call(&self, api: &Api, request: TestRequest) -> Answer {
+        let call = Rc::clone(&api.call.borrow());
+        let answered = self.unless_killed(call(request.to_request())).await;
+        // After a kill its client knows no more than after a 503.
+        let answer = answered.unwrap_or_else(|| Answer {
+            status: 503,
+            body: String::new(),
+            named: Vec::new(),
+        });
+        let named = NAMED.with(|named| std::mem::take(&mut *named.lock().unwrap()));
+        Answer { named, ..answer }
     }
 }
 
@@ -380,22 +370,19 @@ where
 /// The SDK's client that all others are made of. It reads the environment, so a thread makes it
 /// once.
 pub(crate) async fn base_client() -> Client {
-    let nobody = http_client(async |_, _| Err(std::io::Error::other("no table")));
-    let table = Table::connect_through(
-        &TableConfig::new(TABLE, Some("http://engine".to_owned())),
-        nobody,
-    )
-    .await;
+    let without_table = http_client(async |_, _| Err(std::io::Error::other("no table")));
+    let config = TableConfig::new(TABLE, Some("http://engine".to_owned()));
+    let table = Table::connect_through(&config, without_table).await;
     // A cache of identities draws its own chance when it is filled. Signatures only take time.
     let config = table
         .client()
         .config()
         .to_builder()
-        .identity_cache(IdentityCache::no_cache());
-    let config = config
+        .identity_cache(IdentityCache::no_cache())
         .allow_no_auth()
-        .auth_scheme_preference([AuthSchemeId::new("noAuth")]);
-    Client::from_conf(config.build())
+        .auth_scheme_preference([AuthSchemeId::new("noAuth")])
+        .build();
+    Client::from_conf(config)
 }
 
 pub(crate) fn product() -> ProductId {

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use actix_web::http::Method;
-use model::{AuthorId, Comment, CommentId, SiteData, Status, Timestamp};
+use model::{AuthorId, Comment, CommentId, ProductId, Status, Timestamp};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
-use table::{Created, NewComment, WriteError};
+use table::{Created, NewComment, Table, WriteError};
 
 use super::{
     model::Seen,
@@ -38,11 +38,13 @@ pub(crate) async fn customers(world: &World) {
 }
 
 async fn pause(world: &World, random: &mut StdRng) {
-    let longest = match world.plan.has(Part::Hours) && random.random_ratio(1, 8) {
-        true => 1_500_000,
-        false => *[0, 100, 2_000, 30_000].choose(random).unwrap(),
+    let is_long = world.plan.has(Part::Hours) && random.random_ratio(1, 8);
+    let longest_ms = if is_long {
+        1_500_000
+    } else {
+        *[0, 100, 2_000, 30_000].choose(random).unwrap()
     };
-    tokio::time::sleep(Duration::from_millis(random.random_range(0..=longest))).await;
+    tokio::time::sleep(Duration::from_millis(random.random_range(0..=longest_ms))).await;
 }
 
 fn api<'world>(world: &'world World, random: &mut StdRng) -> &'world Api {
@@ -51,25 +53,20 @@ fn api<'world>(world: &'world World, random: &mut StdRng) -> &'world Api {
 
 async fn post(world: &World, random: &mut StdRng, number: usize) {
     let body = world.new_body();
-    let (language, rating) = (
-        *LANGUAGES.choose(random).unwrap(),
-        random.random_range(1..=5),
-    );
+    let language = *LANGUAGES.choose(random).unwrap();
+    let rating = random.random_range(1..=5);
     let content = json!({ "language": language, "rating": rating, "body": body });
+    let target = format!("/api/v1/products/{PRODUCT}/comments");
     let key = format!("post-{number}");
+    let headers = [("Idempotency-Key", key.as_str())];
     world.model.borrow_mut().unanswered.insert(body.clone());
-    let (mut created, mut is_repeated) = (None, random.random_bool(0.2));
+    // A client that lost the answer sends the post again.
+    let mut loses_answer = random.random_bool(0.2);
+    let mut created = None;
     for _ in 0..REPEATS {
-        let target = format!("/api/v1/products/{PRODUCT}/comments");
-        let headers = [("Idempotency-Key", key.as_str())];
+        let api = api(world, random);
         let answer = world
-            .request(
-                api(world, random),
-                Method::POST,
-                &target,
-                &headers,
-                Some(&content),
-            )
+            .request(api, Method::POST, &target, &headers, Some(&content))
             .await;
         if answer.status == 201 {
             let comment = comment_of(&answer.json());
@@ -77,8 +74,8 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
             world.check(first == comment.id, || {
                 format!("a repeated post has created {} after {first}", comment.id)
             });
-            // A client that lost the answer sends the post again.
-            if std::mem::take(&mut is_repeated) {
+            if loses_answer {
+                loses_answer = false;
                 continue;
             }
             let mut model = world.model.borrow_mut();
@@ -97,21 +94,24 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
 
 /// The comment in an answer to a writer.
 fn comment_of(json: &Value) -> Comment {
-    let text = |name: &str| json[name].as_str().unwrap().to_owned();
     let new = NewComment {
-        created_at: Timestamp::parse(&text("created_at")).unwrap(),
-        text: data::body(&text("body")),
+        created_at: Timestamp::parse(text_of(json, "created_at")).unwrap(),
+        text: data::body(text_of(json, "body")),
         status: json["status"]
             .as_str()
             .map(|status| Status::parse(status).unwrap()),
         ..data::new_comment(
-            &text("id"),
-            &data::product(&text("product")),
-            &text("language"),
+            text_of(json, "id"),
+            &data::product(text_of(json, "product")),
+            text_of(json, "language"),
             json["rating"].as_u64().unwrap(),
         )
     };
     data::stored(&new)
+}
+
+fn text_of<'json>(json: &'json Value, name: &str) -> &'json str {
+    json[name].as_str().unwrap()
 }
 
 pub(crate) async fn editors(world: &World, name: &str) {
@@ -174,38 +174,34 @@ pub(crate) async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
     }
     world.model.borrow_mut().begin(id, now());
     let api = api(world, random);
+    let target = format!("/api/v1/comments/{id}");
     let answer = world
-        .request(
-            api,
-            Method::PATCH,
-            &format!("/api/v1/comments/{id}"),
-            &[],
-            Some(&change),
-        )
+        .request(api, Method::PATCH, &target, &[], Some(&change))
         .await;
-    settle_change(world, id, &change, &answer);
+    note_answer_to_change(world, id, &change, &answer);
 }
 
-fn settle_change(world: &World, id: &CommentId, change: &Value, answer: &Answer) {
+fn note_answer_to_change(world: &World, id: &CommentId, change: &Value, answer: &Answer) {
     world.edited.borrow_mut().push(id.clone());
     let mut model = world.model.borrow_mut();
     match answer.status {
         200 => {
             let after = comment_of(&answer.json());
-            let before = model.alone(id);
-            let is_right = before
-                .is_none_or(|before| Seen::from(&changed(before, change)) == Seen::from(&after));
-            world.check(is_right, || format!("{change} has made {after:?}"));
+            if let Some(before) = model.alone(id) {
+                let expected = changed(before, change);
+                world.check(Seen::from(&expected) == Seen::from(&after), || {
+                    format!("{change} has made {after:?}")
+                });
+            }
             model.answered(id, Some(after), now());
         }
         404 => model.answered(id, None, now()),
         _ => {
             let until = now().plus_ms(DONE_WITHIN_MS);
-            let after = model
-                .possible(id)
-                .into_iter()
-                .map(|before| before.map(|before| changed(before, change)));
-            let after = after.collect();
+            let mut after = Vec::new();
+            for before in model.possible(id) {
+                after.push(before.map(|before| changed(before, change)));
+            }
             model.unanswered(id, after, until);
         }
     }
@@ -254,51 +250,61 @@ pub(crate) async fn importer(world: &World) {
             PRODUCT
         });
         world.model.borrow_mut().begin(&id, now());
-        let until = now().plus_ms(DONE_WITHIN_MS);
+        let done_until = now().plus_ms(DONE_WITHIN_MS);
         if random.random_bool(0.4) {
-            let deleted = table.delete_comment(&id, |_| true).await;
-            world
-                .trace
-                .note(|| format!("import: delete {id}: {deleted:?}"));
-            let mut model = world.model.borrow_mut();
-            match deleted {
-                Ok(()) | Err(WriteError::NotFound) => model.answered(&id, None, now()),
-                Err(_) => model.unanswered(&id, vec![None], until),
-            }
-            continue;
+            delete_imported(world, &table, &id, done_until).await;
+        } else {
+            let comment = imported_comment(world, &mut random, &id, &product);
+            create_imported(world, &table, comment, done_until).await;
         }
-        let created_at = data::at_ms(data::CREATED_MS + random.random_range(0..2));
-        let language = LANGUAGES.choose(&mut random).unwrap();
-        let comment =
-            data::new_comment(id.as_str(), &product, language, random.random_range(1..=5));
-        let site = SiteData {
-            author_id: Some(imported_author()),
-            ..SiteData::default()
-        };
-        let (text, status) = (
-            data::body(&world.new_body()),
-            random.random_bool(0.2).then_some(Status::Hidden),
-        );
-        let comment = NewComment {
-            created_at,
-            site,
-            text,
-            status,
-            ..comment
-        };
-        world.model.borrow_mut().note_created(&id);
-        world.model.borrow_mut().note_sent(&id, &comment.text.body);
-        let created = table.create_comment(comment.clone(), None).await;
-        world
-            .trace
-            .note(|| format!("import: create {id}: {}", created.is_ok()));
-        let mut model = world.model.borrow_mut();
-        match created {
-            Ok(Created::New(comment) | Created::Before(comment)) => {
-                model.answered(&id, Some(comment), now());
-            }
-            // Also a refused one: an attempt without an answer may still be on its way.
-            Err(_) => model.unanswered(&id, vec![Some(data::stored(&comment))], until),
+    }
+}
+
+async fn delete_imported(world: &World, table: &Table, id: &CommentId, done_until: Timestamp) {
+    let deleted = table.delete_comment(id, |_| true).await;
+    world
+        .trace
+        .note(|| format!("import: delete {id}: {deleted:?}"));
+    let mut model = world.model.borrow_mut();
+    match deleted {
+        Ok(()) | Err(WriteError::NotFound) => model.answered(id, None, now()),
+        Err(_) => model.unanswered(id, vec![None], done_until),
+    }
+}
+
+fn imported_comment(
+    world: &World,
+    random: &mut StdRng,
+    id: &CommentId,
+    product: &ProductId,
+) -> NewComment {
+    let created_at = data::at_ms(data::CREATED_MS + random.random_range(0..2));
+    let language = LANGUAGES.choose(random).unwrap();
+    let rating = random.random_range(1..=5);
+    let mut comment = data::new_comment(id.as_str(), product, language, rating);
+    comment.created_at = created_at;
+    comment.site.author_id = Some(imported_author());
+    comment.text = data::body(&world.new_body());
+    if random.random_bool(0.2) {
+        comment.status = Some(Status::Hidden);
+    }
+    comment
+}
+
+async fn create_imported(world: &World, table: &Table, comment: NewComment, done_until: Timestamp) {
+    let id = &comment.id;
+    world.model.borrow_mut().note_created(id);
+    world.model.borrow_mut().note_sent(id, &comment.text.body);
+    let created = table.create_comment(comment.clone(), None).await;
+    world
+        .trace
+        .note(|| format!("import: create {id}: {}", created.is_ok()));
+    let mut model = world.model.borrow_mut();
+    match created {
+        Ok(Created::New(stored) | Created::Before(stored)) => {
+            model.answered(id, Some(stored), now());
         }
+        // Also a refused one: an attempt without an answer may still be on its way.
+        Err(_) => model.unanswered(id, vec![Some(data::stored(&comment))], done_until),
     }
 }
