@@ -46,42 +46,31 @@ async fn marks(stores: &Stores) -> Vec<Mark> {
 
 /// Sets the watermarks back, as if repair had made no progress for twelve hours.
 async fn set_watermarks_back(stores: &Stores) {
-    let (index, table_id) = (&stores.index, stores.table_id().await);
-    let marks = index.marks(&table_id).await.unwrap().into_iter();
-    let from: Vec<_> = marks
-        .map(|(partition, mark)| (partition, mark.watermark))
-        .collect();
+    let index = &stores.index;
+    let table_id = stores.table_id().await;
+    let mut from = Vec::new();
+    for (partition, mark) in index.marks(&table_id).await.unwrap() {
+        from.push((partition, mark.watermark));
+    }
     let servers = index.server_identity().await.unwrap();
-    let prepared = index
-        .prepare_advance(&table_id, &from, &servers)
-        .await
-        .unwrap();
-    assert_eq!(
-        index
-            .advance(prepared, now().plus_ms(-12 * HOUR_MS))
-            .await
-            .unwrap()
-            .len(),
-        from.len()
-    );
+    let prepared = index.prepare_advance(&table_id, &from, &servers).await;
+    let twelve_hours_ago = now().plus_ms(-12 * HOUR_MS);
+    let advanced = index.advance(prepared.unwrap(), twelve_hours_ago).await;
+    assert_eq!(advanced.unwrap().len(), from.len());
 }
 
 /// Like [`set_watermarks_back`]. Also sets the last confirmation back by two hours, and returns its
 /// new time. The tokens stay.
 async fn set_marks_back(stores: &Stores) -> Timestamp {
     set_watermarks_back(stores).await;
-    let (confirmed, table_id) = (now().plus_ms(-2 * HOUR_MS), stores.table_id().await);
-    for (partition, mark) in stores.index.marks(&table_id).await.unwrap() {
-        let (read, time) = (
-            [(partition, mark.token.clone())],
-            ConfirmationTime::At(confirmed),
-        );
-        let left = stores
-            .index
-            .leave_token(&table_id, &read, &mark.token, time)
-            .await
-            .unwrap();
-        assert_eq!(left.len(), 1);
+    let confirmed = now().plus_ms(-2 * HOUR_MS);
+    let time = ConfirmationTime::At(confirmed);
+    let index = &stores.index;
+    let table_id = stores.table_id().await;
+    for (partition, mark) in index.marks(&table_id).await.unwrap() {
+        let read = [(partition, mark.token.clone())];
+        let confirmed = index.leave_token(&table_id, &read, &mark.token, time).await;
+        assert_eq!(confirmed.unwrap().len(), 1);
     }
     confirmed
 }
@@ -99,12 +88,11 @@ async fn hold_in_backlog(
     queries: usize,
 ) -> HeldRun<Report> {
     let run = HeldRun::start(stores, (gate::JOURNAL, queries), settings, recent).await;
+    let marks = marks(stores).await;
+    let still_behind = now().plus_ms(-11 * HOUR_MS);
     assert!(
-        marks(stores)
-            .await
-            .iter()
-            .all(|mark| mark.watermark < now().plus_ms(-11 * HOUR_MS)),
-        "no backlog is left"
+        marks.iter().all(|mark| mark.watermark < still_behind),
+        "there is no backlog any more"
     );
     run
 }
@@ -115,15 +103,10 @@ async fn a_page_index_that_is_kept_up_is_believed_while_repair_is_twelve_hours_b
     set_marks_back(&stores).await;
     // A rank too many that a reader reported. It would be the first of the sample, but says nothing
     // about the indexer.
-    let (ghost, placement) = (
-        data::comment_id("a-ghost"),
-        data::placement(&product(0), "en", 4),
-    );
-    stores
-        .index
-        .apply(&data::index_comment(&ghost, &placement, data::at_ms(5)))
-        .await
-        .unwrap();
+    let ghost = data::comment_id("a-ghost");
+    let placement = data::placement(&product(0), "en", 4);
+    let extra_rank = data::index_comment(&ghost, &placement, data::at_ms(5));
+    stores.index.apply(&extra_rank).await.unwrap();
     stores.table.report(&ghost, &placement).await.unwrap();
     assert!(is_ready(&stores, now()).await, "the watermark decides");
     let before = now();
@@ -186,9 +169,13 @@ async fn an_index_whose_indexer_has_stopped_is_not_confirmed() {
 async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     const LAG: Duration = Duration::from_secs(5);
     let stores = start().await;
-    let settled = now().plus_ms(i64::try_from(LAG.as_millis()).unwrap());
+    let lag_has_passed = now().plus_ms(i64::try_from(LAG.as_millis()).unwrap());
     wait_for("changes older than the lag", async || {
-        if now() > settled { Ok(()) } else { Err(now()) }
+        if now() > lag_has_passed {
+            Ok(())
+        } else {
+            Err(now())
+        }
     })
     .await;
     // The indexer gets these changes later. Every third comment is in the sample.
@@ -250,17 +237,12 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
             readiness.iter().all(|(_, answer)| *answer == not_confirmed),
             "{readiness:?}"
         );
-        let report = if is_last {
-            run.finish().await
+        let (report, expected_bit) = if is_last {
+            (run.finish().await, exit::DRIFT_FOUND)
         } else {
-            run.stop().await
+            (run.stop().await, exit::SKIPPED)
         };
-        let expected = if is_last {
-            exit::DRIFT_FOUND
-        } else {
-            exit::SKIPPED
-        };
-        assert_eq!(report.exit_code() & expected, expected, "{report}");
+        assert_eq!(report.exit_code() & expected_bit, expected_bit, "{report}");
         assert_eq!(is_ready(&stores, now()).await, is_last, "{report}");
     }
     stores.assert_index().await;

@@ -48,15 +48,11 @@ impl Served {
         outcome.unwrap_or_else(|error| panic!("{line:?}: {error:#}"))
     }
 
-    async fn status(&self) -> JobStatus {
-        let (table, index) = (
-            self.running.stack.table().clone(),
-            self.running.stack.index().clone(),
-        );
-        job_of(table, index, settings(false))
-            .status(1, None)
-            .await
-            .unwrap()
+    async fn status(&self) -> Status {
+        let table = self.running.stack.table().clone();
+        let index = self.running.stack.index().clone();
+        let job = job_of(table, index, settings(false));
+        job.status(1, None).await.unwrap()
     }
 
     /// Sends the beginning of a body, and returns what arrives until the end of the connection.
@@ -82,6 +78,13 @@ fn args(line: &[&str]) -> RunArgs {
     RepairConfig::parse_from(stores.iter().chain(line)).run
 }
 
+/// The line of a request in which one value is another one.
+fn changed(request: &Value, pointer: &str, value: Value) -> Vec<u8> {
+    let mut request = request.clone();
+    *request.pointer_mut(pointer).unwrap() = value;
+    format!("{request}\n").into_bytes()
+}
+
 #[tokio::test]
 async fn a_client_that_vanishes_stops_its_run() {
     let served = Served::start(40).await;
@@ -99,11 +102,9 @@ async fn a_client_that_vanishes_stops_its_run() {
     }
     let exit_code = wait_for("the end of the run", async || {
         let status = served.status().await;
-        let last = status
-            .last_runs
-            .iter()
-            .find(|run| run.command == "audit")
-            .map(|run| run.exit_code);
+        let mut last_runs = status.last_runs.iter();
+        let last = last_runs.find(|run| run.command == "audit");
+        let last = last.map(|run| run.exit_code);
         if format!("{:?}", status.running).contains("audit") {
             Err(status)
         } else {
@@ -118,39 +119,31 @@ async fn a_client_that_vanishes_stops_its_run() {
 async fn garbage_from_clients_harms_nothing() {
     let served = Served::start(4).await;
     let good = json!({ "version": env!("CARGO_PKG_VERSION"), "args": args(&["status"]) });
-    let with = |pointer: &str, value: Value| {
-        let mut request = good.clone();
-        *request.pointer_mut(pointer).unwrap() = value;
-        format!("{request}\n").into_bytes()
-    };
-    let answer = served.answer_to(&with("/args/json", json!(true))).await;
+    let answer = served
+        .answer_to(&changed(&good, "/args/json", json!(true)))
+        .await;
     let is_good = answer.starts_with("HTTP/1.1 200 ") && answer.contains("audited_share");
     assert!(is_good, "the requests below test nothing: {answer}");
+    let endless = json!({ "secs": u64::MAX, "nanos": 0 });
     for (bytes, said) in [
         (b"garbage\n".to_vec(), "the request is not understood"),
         (b"\xff\0\n".to_vec(), "the request is not understood"),
         (vec![b'x'; 70_000], "no line of at most 65536 bytes"),
         (vec![b'x'; 5_000_000], "no line of at most 65536 bytes"),
         (
-            with("/version", json!("9.9.9")),
+            changed(&good, "/version", json!("9.9.9")),
             "the command is pagemark 9.9.9",
         ),
         (
-            with("/args/command", json!({ "dance": {} })),
+            changed(&good, "/args/command", json!({ "dance": {} })),
             "another build of pagemark",
         ),
         (
-            with(
-                "/args/settings/lease",
-                json!({ "secs": u64::MAX, "nanos": 0 }),
-            ),
+            changed(&good, "/args/settings/lease", endless.clone()),
             "too long",
         ),
         (
-            with(
-                "/args/max_run_time",
-                json!({ "secs": u64::MAX, "nanos": 0 }),
-            ),
+            changed(&good, "/args/max_run_time", endless.clone()),
             "too long",
         ),
     ] {
@@ -165,7 +158,7 @@ async fn garbage_from_clients_harms_nothing() {
         b"{",
         b"no HTTP\r\n\r\n",
         HEAD,
-        &[HEAD, &with("/version", json!("9.9.9"))[..9]].concat(),
+        &[HEAD, &changed(&good, "/version", json!("9.9.9"))[..9]].concat(),
     ] {
         let mut stream = UnixStream::connect(&served.socket).await.unwrap();
         stream.write_all(cut).await.unwrap();
@@ -177,10 +170,10 @@ async fn garbage_from_clients_harms_nothing() {
 #[tokio::test]
 async fn pagemark_repair_says_when_no_stack_is_running() {
     let running = Running::start().await;
-    let (url, table) = (running.stack.dynamodb_url().to_owned(), "nobody's");
-    let ended = pagemark::run(&["repair", "status", "--dynamodb-url", &url, "--table", table])
-        .await
-        .expect(1);
+    let url = running.stack.dynamodb_url().to_owned();
+    let arguments = ["--dynamodb-url", &url, "--table", "nobody's"];
+    let ended = pagemark::run(&[&["repair", "status"][..], &arguments].concat()).await;
+    let ended = ended.expect(1);
     assert!(
         ended.stderr.contains("is `pagemark up` running") && ended.stderr.contains(&url),
         "{ended:?}"

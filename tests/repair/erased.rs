@@ -2,7 +2,7 @@
 
 use model::{AuthorId, CommentId, Status, item::attribute};
 use repair_job::exit;
-use table::{NewComment, Table};
+use table::Table;
 
 use super::{job, product};
 use crate::fixture::{
@@ -17,54 +17,46 @@ const COMMENTS: u64 = 5;
 
 async fn create(table: &Table) {
     for number in 0..2 * COMMENTS {
+        let author = match number % 4 {
+            0 | 2 => Some(AUTHOR),
+            1 => None,
+            _ => Some("user 7"),
+        };
         let mut comment = data::varied_comment(number);
-        comment.status = (number % 4 == 2).then_some(Status::Hidden);
-        let author = [Some(AUTHOR), None, Some(AUTHOR), Some("user 7")]
-            [usize::try_from(number % 4).unwrap()];
+        comment.product = product(number);
         comment.site.author_id = author.map(|id| AuthorId::parse(id).unwrap());
-        table
-            .create_comment(
-                NewComment {
-                    product: product(number),
-                    ..comment
-                },
-                None,
-            )
-            .await
-            .unwrap();
+        if number % 4 == 2 {
+            comment.status = Some(Status::Hidden);
+        }
+        table.create_comment(comment, None).await.unwrap();
     }
 }
 
-/// The comments that are still the author's.
-async fn left(table: &Table) -> Vec<String> {
-    let items = all_items(table).await;
-    let of_author = |item: &&serde_dynamo::Item| {
+/// The keys of the comments that are still the author's.
+async fn comments_of_author(table: &Table) -> Vec<String> {
+    let mut items = all_items(table).await;
+    items.retain(|item| {
         item.contains_key(attribute::AUTHOR_ID) && text(item, attribute::AUTHOR_ID) == AUTHOR
-    };
-    items
-        .iter()
-        .filter(of_author)
-        .map(|item| text(item, attribute::PK))
-        .collect()
+    });
+    items.iter().map(|item| text(item, attribute::PK)).collect()
 }
 
 #[tokio::test]
 async fn an_erasure_names_what_it_cannot_delete() {
-    let (stores, author) = (
-        Stores::start_ready().await,
-        AuthorId::parse(AUTHOR).unwrap(),
-    );
+    let stores = Stores::start_ready().await;
+    let author = AuthorId::parse(AUTHOR).unwrap();
     create(&stores.table).await;
-    let of_author = left(&stores.table).await;
+    let of_author = comments_of_author(&stores.table).await;
     // Looking changes nothing, and says what is there.
     let dry = job(&stores, false).erase(&author).await;
+    let count = of_author.len() as u64;
     assert_eq!(
         (dry.checked, dry.repaired, dry.left),
-        (of_author.len() as u64, 0, of_author.len() as u64),
+        (count, 0, count),
         "{dry}"
     );
     assert_eq!(dry.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
-    assert_eq!(left(&stores.table).await, of_author);
+    assert_eq!(comments_of_author(&stores.table).await, of_author);
     // Another tool breaks one of the comments.
     let id = CommentId::parse(of_author[0].strip_prefix("COMMENT#").unwrap()).unwrap();
     let right = stores.table.primary_item(&id).await.unwrap().unwrap();
@@ -72,7 +64,7 @@ async fn an_erasure_names_what_it_cannot_delete() {
     broken.remove("comment_blob");
     stores.put_raw(broken.into()).await;
     let erasure = job(&stores, true).erase(&author).await;
-    let deleted = of_author.len() as u64 - 1;
+    let deleted = count - 1;
     let counts = (
         erasure.checked,
         erasure.repaired,
@@ -93,6 +85,9 @@ async fn an_erasure_names_what_it_cannot_delete() {
     // Corrected, it goes too.
     stores.put_raw(right).await;
     assert_eq!(job(&stores, true).erase(&author).await.repaired, 1);
-    assert_eq!(left(&stores.table).await, Vec::<String>::new());
+    assert_eq!(
+        comments_of_author(&stores.table).await,
+        Vec::<String>::new()
+    );
     stores.finish().await;
 }

@@ -9,7 +9,7 @@ use model::{
     plan::reconcile::DriftKind,
 };
 use repair_job::{Report, exit};
-use serde_dynamo::AttributeValue;
+use serde_dynamo::{AttributeValue, Item};
 use serde_json::{Value, json};
 use table::Transacted;
 use tokio::time::{Duration, Instant};
@@ -28,22 +28,15 @@ use crate::fixture::{
 /// PutItem, as a foreign tool does.
 async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
     let model = stores.create_numbered(1_000, product(1)).await;
-    let mut item = stores
-        .table
-        .primary_item(&model.id)
-        .await
-        .unwrap()
-        .unwrap()
-        .into_inner();
-    stores
-        .table
-        .delete_comment(&model.id, |_| true)
-        .await
-        .unwrap();
+    let item = stores.table.primary_item(&model.id).await.unwrap().unwrap();
+    let mut item = item.into_inner();
+    let deleted = stores.table.delete_comment(&model.id, |_| true).await;
+    deleted.unwrap();
     let id = data::comment_id(&format!("foreign-{number}"));
-    let cd = format!("{}#{id}", model.created_at);
-    let key = [("pk", format!("COMMENT#{id}")), ("cd", cd)];
-    item.extend(key.map(|(name, value)| (name.to_owned(), AttributeValue::S(value))));
+    let pk = AttributeValue::S(format!("COMMENT#{id}"));
+    let cd = AttributeValue::S(format!("{}#{id}", model.created_at));
+    item.insert("pk".to_owned(), pk);
+    item.insert("cd".to_owned(), cd);
     item.insert("votes".to_owned(), AttributeValue::N("7".to_owned()));
     for name in [attribute::REVISION, attribute::SHARD, attribute::PCD] {
         item.remove(name);
@@ -53,34 +46,53 @@ async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {
 }
 
 async fn entries_about(stores: &Stores, id: &CommentId) -> Vec<JournalEntry> {
-    let entries = journal(&stores.table).await;
+    let mut entries = journal(&stores.table).await;
+    entries.retain(|entry| entry.id == *id);
     entries
-        .into_iter()
-        .filter(|entry| entry.id == *id)
-        .collect()
 }
 
-/// What the API shows: the comment's status, the ids on the product's first page, and its total.
-async fn shown(http: &Http, id: &CommentId) -> (u16, Vec<String>, Value) {
-    let comment = http.get(&format!("/api/v1/comments/{id}")).await.status;
-    let page = http
-        .get(&format!("{}/comments", product_path(product(1).as_str())))
-        .await
-        .expect(200);
-    (comment, ids(&page), page["total"].clone())
+/// What the API shows of a comment and of its product.
+struct Shown {
+    /// The status of the answer about the comment.
+    status: u16,
+    /// The ids on the product's first page.
+    listed: Vec<String>,
+    total: Value,
 }
 
+impl Shown {
+    async fn read(http: &Http, id: &CommentId) -> Self {
+        let comment = http.get(&format!("/api/v1/comments/{id}")).await;
+        let listing = format!("{}/comments", product_path(product(1).as_str()));
+        let page = http.get(&listing).await.expect(200);
+        Self {
+            status: comment.status,
+            listed: ids(&page),
+            total: page["total"].clone(),
+        }
+    }
+
+    /// Asserts that the comment is hidden, and that the product has only this other one.
+    fn assert_hidden_beside(&self, fine: &CommentId, why: &str) {
+        assert_eq!(self.status, 404, "{why}");
+        assert_eq!(self.listed, [fine.to_string()], "{why}");
+        assert_eq!(self.total, 1, "{why}");
+    }
+}
+
+/// Why the batches are in quarantine.
 fn reasons(stores: &Stores) -> Vec<String> {
-    let batches = stores.quarantined_batches();
-    batches
-        .iter()
-        .map(|batch| {
-            batch["responseContext"]["functionError"]
-                .as_str()
-                .unwrap()
-                .to_owned()
-        })
-        .collect()
+    let mut reasons = Vec::new();
+    for batch in stores.quarantined_batches() {
+        let reason = batch["responseContext"]["functionError"].as_str().unwrap();
+        reasons.push(reason.to_owned());
+    }
+    reasons
+}
+
+async fn change_rating(http: &Http, id: &CommentId) -> u16 {
+    let answer = http.patch(id.as_str(), &json!({ "rating": 5 })).await;
+    answer.status
 }
 
 fn assert_names(report: &Report, id: &CommentId, attribute: &str) {
@@ -92,9 +104,26 @@ fn assert_names(report: &Report, id: &CommentId, attribute: &str) {
     );
 }
 
+/// The command that finds an incomplete item.
+#[derive(Clone, Copy)]
+enum Finder {
+    Audit,
+    Quarantine,
+}
+
+impl Finder {
+    async fn run(self, stores: &Stores, apply: bool) -> Report {
+        let job = job(stores, apply);
+        match self {
+            Self::Audit => job.audit(whole()).await,
+            Self::Quarantine => job.quarantine(&stores.quarantine()).await,
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over() {
-    for is_found_by_audit in [false, true] {
+    for finder in [Finder::Quarantine, Finder::Audit] {
         let stores = Stores::start_ready().await;
         let fine = stores.create_numbered(1, product(1)).await;
         let id = put_incomplete(&stores, 1).await;
@@ -109,24 +138,12 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
 
         let api = Served::of(&stores);
         let http = &api.http;
-        assert_eq!(
-            shown(http, &id).await,
-            (404, vec![fine.id.to_string()], json!(1))
-        );
-        assert_eq!(
-            http.patch(id.as_str(), &json!({ "rating": 5 }))
-                .await
-                .status,
-            404
-        );
+        let shown = Shown::read(http, &id).await;
+        shown.assert_hidden_beside(&fine.id, "before the take-over");
+        assert_eq!(change_rating(http, &id).await, 404);
         assert_eq!(http.delete(id.as_str()).await.status, 404);
 
-        let quarantine = stores.quarantine();
-        let run = async |apply| match is_found_by_audit {
-            true => job(&stores, apply).audit(whole()).await,
-            false => job(&stores, apply).quarantine(&quarantine).await,
-        };
-        let looked = run(false).await;
+        let looked = finder.run(&stores, false).await;
         assert_eq!(
             looked.drifted,
             [(DriftKind::IncompleteItem, 1)].into(),
@@ -137,51 +154,51 @@ async fn an_item_without_a_revision_is_hidden_until_the_repair_job_takes_it_over
             exit::DRIFT_FOUND | exit::DRIFT_LEFT,
             "{looked}"
         );
-        assert_eq!(
-            shown(http, &id).await.0,
-            404,
-            "a dry run takes nothing over"
-        );
-        let taken_over = expect(exit::DRIFT_FOUND, run(true).await);
+        let shown = Shown::read(http, &id).await;
+        assert_eq!(shown.status, 404, "a dry run takes nothing over");
+        let taken_over = expect(exit::DRIFT_FOUND, finder.run(&stores, true).await);
         assert_eq!(
             taken_over.drifted[&DriftKind::IncompleteItem],
             1,
             "{taken_over}"
         );
-        assert_clean(&run(true).await);
+        assert_clean(&finder.run(&stores, true).await);
 
-        let (status, listed, total) = shown(http, &id).await;
-        assert_eq!((status, listed.len(), total), (200, 2, json!(2)));
-        let item = stores.table.primary_item(&id).await.unwrap().unwrap();
-        assert_eq!(
-            item["votes"],
-            AttributeValue::N("7".to_owned()),
-            "what the tool wrote stays"
-        );
-        let [entry] = entries_about(&stores, &id).await.try_into().unwrap();
-        let placement = stores
-            .table
-            .comment(&id)
-            .await
-            .unwrap()
-            .unwrap()
-            .placement();
-        assert_eq!(
-            entry.after,
-            Some(placement),
-            "the journal names where the comment stands"
-        );
-        assert_eq!(
-            http.patch(id.as_str(), &json!({ "rating": 5 }))
-                .await
-                .status,
-            200
-        );
+        let shown = Shown::read(http, &id).await;
+        assert_eq!(shown.status, 200);
+        assert_eq!(shown.listed.len(), 2);
+        assert_eq!(shown.total, 2);
+        assert_taken_over(&stores, &id).await;
+        assert_eq!(change_rating(http, &id).await, 200);
         api.finish().await;
-        job(&stores, true).quarantine(&quarantine).await;
+        Finder::Quarantine.run(&stores, true).await;
         assert_eq!(stores.quarantined_batches().len(), 0);
         stores.finish().await;
     }
+}
+
+/// Asserts that the item keeps what the tool wrote, and that the journal names it once.
+async fn assert_taken_over(stores: &Stores, id: &CommentId) {
+    let item = stores.table.primary_item(id).await.unwrap().unwrap();
+    assert_eq!(
+        item["votes"],
+        AttributeValue::N("7".to_owned()),
+        "what the tool wrote stays"
+    );
+    let [entry] = entries_about(stores, id).await.try_into().unwrap();
+    let comment = stores.table.comment(id).await.unwrap().unwrap();
+    assert_eq!(
+        entry.after,
+        Some(comment.placement()),
+        "the journal names where the comment stands"
+    );
+}
+
+async fn take_over(stores: &Stores, item: &Item) -> Transacted {
+    let comment = incomplete(item).unwrap();
+    let soon = Instant::now() + Duration::from_secs(60);
+    let transacted = stores.table.take_over(&comment, item, soon).await;
+    transacted.unwrap()
 }
 
 #[tokio::test]
@@ -189,11 +206,6 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
     let stores = Stores::start_ready().await;
     let id = put_incomplete(&stores, 1).await;
     let item = stores.table.primary_item(&id).await.unwrap().unwrap();
-    let placed = incomplete(&item).unwrap();
-    let take_over = async || {
-        let soon = Instant::now() + Duration::from_secs(60);
-        stores.table.take_over(&placed, &item, soon).await.unwrap()
-    };
     for (name, value) in [
         (attribute::RATING, Some(AttributeValue::N("2".to_owned()))),
         (attribute::LANGUAGE, text_value("fr")),
@@ -213,14 +225,16 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
         stores.put_raw(item.clone()).await;
         stores.break_primary_item(&id, name, value).await;
         let edited = stores.table.items_of(&id).await.unwrap();
+        let transacted = take_over(&stores, &item).await;
         assert!(
-            matches!(take_over().await, Transacted::ConditionsFailed(_)),
+            matches!(transacted, Transacted::ConditionsFailed(_)),
             "{name}"
         );
         assert_eq!(stores.table.items_of(&id).await.unwrap(), edited, "{name}");
     }
     damage::delete(&stores.table, &id, &FilterKey::primary(product(1))).await;
-    assert!(matches!(take_over().await, Transacted::ConditionsFailed(_)));
+    let transacted = take_over(&stores, &item).await;
+    assert!(matches!(transacted, Transacted::ConditionsFailed(_)));
     assert_eq!(stores.table.items_of(&id).await.unwrap(), []);
     assert_eq!(entries_about(&stores, &id).await, []);
     stores.finish().await;
@@ -229,10 +243,8 @@ async fn a_take_over_loses_against_any_edit_and_writes_nothing() {
 #[tokio::test]
 async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() {
     let stores = Stores::start_ready().await;
-    let (broken, fine) = (
-        stores.create_numbered(1, product(1)).await,
-        stores.create_numbered(6, product(1)).await,
-    );
+    let broken = stores.create_numbered(1, product(1)).await;
+    let fine = stores.create_numbered(6, product(1)).await;
     stores.deliver_all().await;
     let api = Served::of(&stores);
     // The repair job cannot repair these.
@@ -255,19 +267,10 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
         assert_eq!(stores.quarantined_batches().len(), before + 2, "{name}");
         let named = format!("attribute {name}: ");
         let reasons = reasons(&stores);
-        assert!(
-            reasons
-                .iter()
-                .filter(|reason| reason.contains(&named))
-                .count()
-                >= 2,
-            "{reasons:?}"
-        );
-        assert_eq!(
-            shown(&api.http, &broken.id).await,
-            (404, vec![fine.id.to_string()], json!(1)),
-            "{name}"
-        );
+        let naming = reasons.iter().filter(|reason| reason.contains(&named));
+        assert!(naming.count() >= 2, "{reasons:?}");
+        let shown = Shown::read(&api.http, &broken.id).await;
+        shown.assert_hidden_beside(&fine.id, name);
         let filtered = format!(
             "{}/comments?language={}",
             product_path("product/1"),
@@ -278,7 +281,7 @@ async fn an_item_that_becomes_invalid_is_left_out_everywhere_by_the_functions() 
             0,
             "{name}"
         );
-        // The item needs a person, and nothing is left to remove.
+        // The item needs a person, and there is nothing to remove.
         let report = job(&stores, false).audit(whole()).await;
         assert_eq!(
             (report.exit_code(), report.unresolved_count),

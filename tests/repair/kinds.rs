@@ -70,14 +70,28 @@ async fn an_audit_finds_and_repairs_every_kind_of_damage() {
 
 /// The table that a check shows. Its columns: what, state, is, should be, key.
 fn rows(report: &Report) -> Vec<Vec<&str>> {
-    let cells = |line| {
-        str::split(line, "  ")
-            .map(str::trim)
-            .filter(|cell| !cell.is_empty())
-            .collect()
-    };
-    let lines = report.notes.iter().map(|line| cells(line));
-    lines.filter(|cells: &Vec<&str>| cells.len() == 5).collect()
+    let mut rows = Vec::new();
+    for line in &report.notes {
+        let mut cells: Vec<&str> = line.split("  ").map(str::trim).collect();
+        cells.retain(|cell| !cell.is_empty());
+        if cells.len() == 5 {
+            rows.push(cells);
+        }
+    }
+    rows
+}
+
+fn is_right(row: &[&str]) -> bool {
+    row[1] == "right"
+}
+
+fn count_right(report: &Report) -> usize {
+    rows(report).iter().filter(|row| is_right(row)).count()
+}
+
+async fn check(stores: &Stores, comment: &Comment, apply: bool) -> Report {
+    let job = job(stores, apply);
+    job.check(&comment.id, Some(&comment.product)).await
 }
 
 #[tokio::test]
@@ -89,31 +103,18 @@ async fn check_finds_and_repairs_damage_to_a_comment() {
         Damage::AddRanksElsewhere,
         Damage::GhostRanks,
     ];
-    let damages: Vec<Damage> = Damage::ALL
-        .iter()
-        .copied()
-        .filter(|damage| !elsewhere.contains(damage))
-        .collect();
+    let mut damages = Damage::ALL.to_vec();
+    damages.retain(|damage| !elsewhere.contains(damage));
     let comments = create_for(&stores, &damages).await;
     for (comment, damage) in comments.into_iter().zip(damages) {
-        let check = async |apply| {
-            job(&stores, apply)
-                .check(&comment.id, Some(&comment.product))
-                .await
-        };
-        let before = check(false).await;
+        let before = check(&stores, &comment, false).await;
         assert_clean(&before);
-        let is_right = |row: &&Vec<&str>| row[1] == "right";
-        assert_eq!(
-            rows(&before).iter().filter(is_right).count(),
-            31 + 2,
-            "{before}"
-        );
+        assert_eq!(count_right(&before), 31 + 2, "{before}");
         let expected = inflict(&stores, &comment, damage).await;
-        let looked = check(false).await;
+        let looked = check(&stores, &comment, false).await;
         assert_eq!(looked.drifted, expected, "{damage:?} {looked}");
         let mut wrong = rows(&looked);
-        wrong.retain(|row| !is_right(&row));
+        wrong.retain(|row| !is_right(row));
         assert_eq!(
             u64::try_from(wrong.len()).unwrap(),
             expected.values().sum::<u64>(),
@@ -123,15 +124,13 @@ async fn check_finds_and_repairs_damage_to_a_comment() {
             wrong.iter().all(|row| row[2] != row[3]),
             "{damage:?} {wrong:?}"
         );
-        assert_eq!(check(true).await.drifted, expected, "{damage:?}");
-        let after = check(true).await;
+        let repaired = check(&stores, &comment, true).await;
+        assert_eq!(repaired.drifted, expected, "{damage:?}");
+        let after = check(&stores, &comment, true).await;
         assert_clean(&after);
-        let expected = if damage == Damage::DropPrimary { 0 } else { 33 };
-        assert_eq!(
-            rows(&after).iter().filter(is_right).count(),
-            expected,
-            "{after}"
-        );
+        let is_gone = damage == Damage::DropPrimary;
+        let right_rows = if is_gone { 0 } else { 31 + 2 };
+        assert_eq!(count_right(&after), right_rows, "{after}");
         stores.assert_invariants().await;
     }
     stores.finish().await;

@@ -50,18 +50,18 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
     // A restored server has an earlier snapshot, so this loss comes first.
     for loss in [Loss::Restored, Loss::Rebuilt] {
         for is_index_scan in [false, true] {
-            let damages = comments
-                .iter()
-                .step_by(30)
-                .map(|comment| (comment, Damage::AlterDuplicate));
+            let damaged = comments.iter().step_by(30);
+            let damages = damaged.map(|comment| (comment, Damage::AlterDuplicate));
             let expected = inflict_all(&stores, damages).await;
             let kind = if is_index_scan {
                 gate::INDEX_SCANS
             } else {
                 gate::TABLE_SCANS
             };
-            let run = async move |job: Job| job.audit(whole()).await;
-            let run = HeldRun::start(&stores, (kind, 1), settings(true), run).await;
+            let run = HeldRun::start(&stores, (kind, 1), settings(true), async move |job: Job| {
+                job.audit(whole()).await
+            })
+            .await;
             match loss {
                 Loss::Rebuilt => drop(stores.index.begin_rebuild().await.unwrap()),
                 Loss::Restored => redis.restore(&stores.index).await,
@@ -76,11 +76,8 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
                 exit::DRIFT_FOUND | exit::SKIPPED,
                 "{loss:?} {is_index_scan} {report}"
             );
-            let share = job(&stores, false)
-                .status(1, None)
-                .await
-                .unwrap()
-                .audited_share;
+            let status = job(&stores, false).status(1, None).await.unwrap();
+            let share = status.audited_share;
             assert!(is_index_scan || share == 0.0, "{loss:?}: {share}");
             stores.rebuild().await;
             stores.assert_invariants().await;
@@ -106,35 +103,27 @@ async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates(
         ("lists", "-scan -zscan"),
         ("greets", "-info"),
     ] {
-        let rules: Vec<&str> = ["on", ">password", "~*", "&*", "+@all"]
-            .into_iter()
-            .chain(rules.split(' '))
-            .collect();
-        redis::cmd("ACL")
-            .arg("SETUSER")
-            .arg(name)
-            .arg(&rules)
-            .exec_async(&mut raw)
-            .await
-            .unwrap();
-        let url = redis
-            .server
-            .url()
-            .replace("redis://", &format!("redis://{name}:password@"));
+        let mut set_user = redis::cmd("ACL");
+        set_user.arg("SETUSER").arg(name);
+        set_user.arg(&["on", ">password", "~*", "&*", "+@all"]);
+        for rule in rules.split(' ') {
+            set_user.arg(rule);
+        }
+        set_user.exec_async(&mut raw).await.unwrap();
+        let user = format!("redis://{name}:password@");
+        let url = redis.server.url().replace("redis://", &user);
         let index = stores.index_at(&url);
         let limited = job_of(stores.table.clone(), index, settings(true));
         for (is_audit, since) in [(true, 0), (false, 1)] {
             for damage in [Damage::AlterDuplicate, Damage::DropRanks] {
-                let damages = comments
-                    .iter()
-                    .skip(since)
-                    .step_by(40)
-                    .map(|comment| (comment, damage));
+                let damaged = comments[since..].iter().step_by(40);
+                let damages = damaged.map(|comment| (comment, damage));
                 inflict_all(&stores, damages).await;
             }
-            let report = match is_audit {
-                true => limited.audit(whole()).await,
-                false => limited.recent().await,
+            let report = if is_audit {
+                limited.audit(whole()).await
+            } else {
+                limited.recent().await
             };
             assert_eq!(
                 report.drifted[&DriftKind::StaleDuplicate],
@@ -177,8 +166,13 @@ async fn a_batch_stays_in_quarantine_whose_repairs_redis_has_lost() {
     quarantine_batch(&quarantine, &records).await;
     // The run is held after its edit of the page index, when it reads the primary item once more.
     let of_run = quarantine.clone();
-    let run = async move |job: Job| job.quarantine(&of_run).await;
-    let run = HeldRun::start(&stores, (gate::COMMENTS, 1), settings(true), run).await;
+    let run = HeldRun::start(
+        &stores,
+        (gate::COMMENTS, 1),
+        settings(true),
+        async move |job: Job| job.quarantine(&of_run).await,
+    )
+    .await;
     stores.assert_index().await;
     redis.restore(&stores.index).await;
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.finish().await);

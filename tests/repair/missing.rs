@@ -26,17 +26,13 @@ fn product(number: u64) -> ProductId {
 /// can bring them back.
 async fn start() -> Stores {
     let stores = Stores::start_ready().await;
-    let comment = |number| {
-        data::new_comment(
-            &format!("c{number:04}"),
-            &product(number),
-            "en",
-            1 + number % 5,
-        )
-    };
-    stores
-        .put_primary_items((0..COMMENTS).map(comment).collect())
-        .await;
+    let mut comments = Vec::new();
+    for number in 0..COMMENTS {
+        let id = format!("c{number:04}");
+        let comment = data::new_comment(&id, &product(number), "en", 1 + number % 5);
+        comments.push(comment);
+    }
+    stores.put_primary_items(comments).await;
     stores.deliver_all().await;
     super::expect(0, job(&stores, true).recent().await);
     stores
@@ -49,10 +45,29 @@ async fn invoke(job: Job, stores: &Stores, asked: FunctionCommand) -> Invoked {
 }
 
 fn rebuild(invoked: &Invoked) -> Option<&Report> {
-    invoked
-        .reports
-        .iter()
-        .find(|report| report.command == "rebuild")
+    let mut reports = invoked.reports.iter();
+    reports.find(|report| report.command == "rebuild")
+}
+
+/// Asserts that a scheduled run rebuilds nothing.
+async fn assert_no_rebuild(stores: &Stores, why: &str) {
+    let invoked = invoke(job(stores, true), stores, SCHEDULED).await;
+    assert!(
+        rebuild(&invoked).is_none_or(|report| report.held_by.is_some()),
+        "{why}: {invoked:?}"
+    );
+}
+
+/// How many comments a rebuild has put into the page index, as its report says.
+fn comments_filled(report: &Report) -> Option<u64> {
+    for note in &report.notes {
+        if let Some((count, _)) = note.split_once(" comments, of which")
+            && let Ok(count) = count.parse()
+        {
+            return Some(count);
+        }
+    }
+    None
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -62,12 +77,11 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
     let lost: BTreeSet<_> = stores.index.partitions().take(2).collect();
     // As a killed rebuild leaves them: empty, and without a marker.
     stores.index.begin_rebuild_of(lost.clone()).await.unwrap();
-    let run = async move |job: Job| job.rebuild_missing(4).await.expect("a rebuild");
     let run = HeldRun::start(
         &stores,
         (gate::PRIMARIES, QUERIES_OF_HALF),
         settings(true),
-        run,
+        async move |job: Job| job.rebuild_missing(4).await.expect("a rebuild"),
     )
     .await;
     let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
@@ -80,14 +94,8 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
         assert_eq!(answer.err(), expected, "{partition:?}");
     }
     let report = super::expect(0, run.finish().await);
-    let filled = report.notes.iter().find_map(|note| {
-        note.split_once(" comments, of which")?
-            .0
-            .parse::<u64>()
-            .ok()
-    });
     assert!(
-        filled < Some(COMMENTS / 2),
+        comments_filled(&report) < Some(COMMENTS / 2),
         "only lost partitions are filled: {report}"
     );
     assert!(is_ready(&stores, now()).await);
@@ -105,26 +113,15 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
 async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fills_or_another_table_owns()
  {
     let stores = start().await;
-    let untouched = async |invoked: &Invoked, why: &str| {
-        assert!(
-            rebuild(invoked).is_none_or(|report| report.held_by.is_some()),
-            "{why}: {invoked:?}"
-        );
-    };
     // A rebuild under way.
-    let run = async move |job: Job| job.rebuild(4).await;
     let run = HeldRun::start(
         &stores,
         (gate::PRIMARIES, QUERIES_OF_HALF),
         settings(true),
-        run,
+        async move |job: Job| job.rebuild(4).await,
     )
     .await;
-    untouched(
-        &invoke(job(&stores, true), &stores, SCHEDULED).await,
-        "a rebuild is under way",
-    )
-    .await;
+    assert_no_rebuild(&stores, "a rebuild is under way").await;
     super::expect(0, run.finish().await);
     assert!(is_ready(&stores, now()).await);
     // The time is up.
@@ -139,11 +136,7 @@ async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fil
         "{next:?}"
     );
     stores.assert_index().await;
-    untouched(
-        &invoke(job(&stores, true), &stores, SCHEDULED).await,
-        "nothing is lost",
-    )
-    .await;
+    assert_no_rebuild(&stores, "nothing is lost").await;
     stores.index.clear().await.unwrap();
     // The index of another table.
     let other = stores.index.begin_rebuild().await.unwrap();
@@ -152,11 +145,7 @@ async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fil
         .finish_rebuild(&other, "another-table", now())
         .await
         .unwrap();
-    untouched(
-        &invoke(job(&stores, true), &stores, SCHEDULED).await,
-        "another table",
-    )
-    .await;
+    assert_no_rebuild(&stores, "another table").await;
     assert!(stores.index.is_ready("another-table", now()).await.unwrap());
     stores.index.clear().await.unwrap();
 }
@@ -166,9 +155,7 @@ async fn a_redis_that_does_not_answer_is_not_rebuilt() {
     let (redis, mut stores): (OwnRedis, Stores) = Stores::start_ready_on_own_redis().await;
     end_redis(&redis, &mut stores).await;
     let invoked = invoke(job(&stores, true), &stores, SCHEDULED).await;
-    let is_away = invoked
-        .status
-        .as_ref()
-        .is_ok_and(|status| status.index.is_err());
+    let status = invoked.status.as_ref();
+    let is_away = status.is_ok_and(|status| status.index.is_err());
     assert!(rebuild(&invoked).is_none() && is_away, "{invoked:?}");
 }

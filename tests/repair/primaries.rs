@@ -36,20 +36,13 @@ async fn a_rebuild_passes_over_a_duplicate_in_the_index_and_an_audit_removes_it(
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(2, product(2)).await;
     stores.deliver_all().await;
-    let item = stores
-        .table
-        .primary_item(&comment.id)
-        .await
-        .unwrap()
-        .unwrap();
+    let item = stores.table.primary_item(&comment.id).await;
+    let item = item.unwrap().unwrap();
     let key = comment.placement().duplicate_keys().next().unwrap();
     let stray = with_attribute(&item, attribute::SK, text_value(key.to_string()));
+    let auto = Some(AttributeValue::Bool(true));
     stores
-        .put_raw(with_attribute(
-            &stray,
-            attribute::AUTO,
-            Some(AttributeValue::Bool(true)),
-        ))
+        .put_raw(with_attribute(&stray, attribute::AUTO, auto))
         .await;
     assert_eq!(entries(&stores.table, PRIMARIES).await.len(), 2);
     let rebuilt = job(&stores, true).rebuild(1).await;
@@ -80,45 +73,39 @@ async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_sam
         );
         // The next rebuild removes damage to the index.
         let comments = stores.assert_index().await.comments();
-        inflict_all(
-            &stores,
-            comments
-                .iter()
-                .step_by(97)
-                .zip(Damage::OF_INDEX.into_iter().cycle()),
-        )
-        .await;
+        let kinds = Damage::OF_INDEX.into_iter().cycle();
+        let damages = comments.iter().step_by(97).zip(kinds);
+        inflict_all(&stores, damages).await;
     }
     assert_clean(&job(&stores, true).rebuild(2).await);
     stores.finish().await;
 }
 
+async fn table_without_primaries(stores: &Stores) -> Table {
+    let config = TableConfig::new(unique_name("without"), Some(stores.engine_url()));
+    let table = Table::connect(&config).await;
+    let mut attributes = definition::attribute_definitions().unwrap();
+    attributes.retain(|named| !PRIMARY_ONLY.contains(&named.attribute_name()));
+    let key_schema = definition::key_schema(attribute::PK, attribute::SK).unwrap();
+    let first_index = definition::indexes().unwrap().remove(0);
+    let create = table
+        .client()
+        .create_table()
+        .table_name(table.name())
+        .set_attribute_definitions(Some(attributes))
+        .set_key_schema(Some(key_schema))
+        .global_secondary_indexes(first_index)
+        .billing_mode(BillingMode::PayPerRequest);
+    create.send().await.unwrap();
+    table
+}
+
 #[tokio::test]
 async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_as_it_is() {
     let stores = Stores::start_ready().await;
-    let without = Table::connect(&TableConfig::new(
-        unique_name("without"),
-        Some(stores.engine_url()),
-    ))
-    .await;
-    let attributes = definition::attribute_definitions().unwrap();
-    let attributes = attributes
-        .into_iter()
-        .filter(|named| !PRIMARY_ONLY.contains(&named.attribute_name()));
-    let create = without.client().create_table().table_name(without.name());
-    let create = create.set_attribute_definitions(Some(attributes.collect()));
-    let create = create.set_key_schema(Some(
-        definition::key_schema(attribute::PK, attribute::SK).unwrap(),
-    ));
-    let create = create.global_secondary_indexes(definition::indexes().unwrap().remove(0));
-    create
-        .billing_mode(BillingMode::PayPerRequest)
-        .send()
-        .await
-        .unwrap();
-    let report = job_of(without.clone(), stores.index.clone(), settings(true))
-        .rebuild(1)
-        .await;
+    let without = table_without_primaries(&stores).await;
+    let job = job_of(without.clone(), stores.index.clone(), settings(true));
+    let report = job.rebuild(1).await;
     let failure = report.failure.unwrap();
     assert!(failure.contains("has no index `primaries`"), "{failure}");
     assert!(is_ready(&stores, now()).await);
@@ -130,13 +117,13 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
 async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let stores = Stores::start().await;
     // Neither the settle delay nor the overlap reaches back.
-    let last_shard = (
-        gate::PRIMARIES,
-        usize::try_from(PRIMARIES_SHARDS).unwrap() - 1,
-    );
-    let run = HeldRun::start(&stores, last_shard, no_overlap(), async |job: Job| {
-        job.rebuild(1).await
-    })
+    let queries_before_last_shard = usize::try_from(PRIMARIES_SHARDS).unwrap() - 1;
+    let run = HeldRun::start(
+        &stores,
+        (gate::PRIMARIES, queries_before_last_shard),
+        no_overlap(),
+        async |job: Job| job.rebuild(1).await,
+    )
     .await;
     // The entry appears in a shard that has been read, nine minutes after its write.
     let late = (0..).map(data::varied_comment).find(|comment| {
@@ -168,22 +155,16 @@ async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexe
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, product(0)).await;
     expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
-    let (id, revision) = (data::comment_id("c1"), Revision::after(None, now(), 1));
     let entry = JournalEntry {
-        id,
-        revision,
+        id: data::comment_id("c1"),
+        revision: Revision::after(None, now(), 1),
         before: None,
         after: Some(comment.placement()),
         is_report: false,
     };
     let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
-    stores
-        .put_raw(with_attribute(
-            &entry,
-            "revision",
-            text_value("no revision"),
-        ))
-        .await;
+    let unreadable = with_attribute(&entry, "revision", text_value("no revision"));
+    stores.put_raw(unreadable).await;
     for _ in 0..2 {
         let report = job(&stores, true).recent().await;
         assert_eq!(

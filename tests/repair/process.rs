@@ -6,7 +6,7 @@ use std::time::Duration;
 use model::CommentId;
 use process::now;
 use repair_job::exit;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{assert_clean, job, product, start_with_redis, whole};
 use crate::fixture::{
@@ -33,7 +33,7 @@ async fn run(stores: &Stores, arguments: &[&str]) -> Ended {
 }
 
 /// Kills a run at a write: the gate lets `count` writes through and holds the next. A run that ends
-/// earlier is left to end. Returns whether the run was killed.
+/// earlier is not killed. Returns whether the run was killed.
 async fn kill_at(
     stores: &Stores,
     variables: &[(&'static str, &str)],
@@ -64,140 +64,128 @@ async fn kill_at(
 
 async fn start_damaged() -> (Stores, Vec<CommentId>) {
     let (stores, comments) = start_with_redis(0..COMMENTS, product).await;
-    inflict_all(
-        &stores,
-        comments.iter().zip(Damage::ALL.iter().copied().cycle()),
-    )
-    .await;
-    (
-        stores,
-        comments.into_iter().map(|comment| comment.id).collect(),
-    )
+    let damages = comments.iter().zip(Damage::ALL.iter().copied().cycle());
+    inflict_all(&stores, damages).await;
+    let ids = comments.into_iter().map(|comment| comment.id);
+    (stores, ids.collect())
 }
 
 #[tokio::test]
 async fn each_commands_exit_code_and_report_say_what_it_found() {
     let (stores, ids) = start_damaged().await;
-    let looked = run(&stores, &["audit", "--segments", "1", "--json"]).await;
+    assert_an_audit_reports_damage(&stores).await;
+    assert_a_check_shows_differences(&stores, &ids).await;
+    assert_an_audit_repairs(&stores).await;
+    stores.assert_invariants().await;
+    assert_nothing_is_found_again(&stores, &ids[0]).await;
+    assert_runs_without_time_say_so(&stores, &ids[0]).await;
+    assert_status_names_the_runs(&stores).await;
+    assert_wrong_arguments_are_refused(&stores).await;
+    stores.finish().await;
+}
+
+async fn assert_an_audit_reports_damage(stores: &Stores) {
+    let looked = run(stores, &["audit", "--segments", "1", "--json"]).await;
     assert_eq!(
         looked.code(),
         exit::DRIFT_FOUND | exit::DRIFT_LEFT,
         "{looked:?}"
     );
     let report = looked.json();
-    assert_eq!(
-        (&report["apply"], &report["exit_code"]),
-        (&json!(false), &json!(looked.code())),
-        "{report}"
-    );
-    assert!(
-        report["drifted"]["missing_duplicate"].as_u64() > Some(0),
-        "{report}"
-    );
+    assert_eq!(report["apply"], false, "{report}");
+    assert_eq!(report["exit_code"], looked.code(), "{report}");
+    let missing = report["drifted"]["missing_duplicate"].as_u64();
+    assert!(missing > Some(0), "{report}");
     assert!(report["read_units"].as_f64() > Some(0.0), "{report}");
+}
 
-    let check = run(&stores, &["check", ids[0].as_str()])
-        .await
-        .expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
-    assert!(
-        check.stdout.contains("missing duplicate") && check.stdout.contains("PRODUCT#"),
-        "{check:?}"
-    );
-    assert!(
-        check.stdout.contains("should be") && check.stdout.contains("like the primary item"),
-        "{check:?}"
-    );
-    let lines = run(&stores, &["check", ids[1].as_str(), "--json"])
-        .await
-        .json()["notes"]
-        .clone();
-    let mut lines = lines
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|line| line.as_str());
-    assert!(
-        lines.any(|line| line.contains("stale duplicate") && line.contains("  no cd  ")),
-        "{lines:?}"
-    );
+/// The first comment lacks duplicates, and the second has a stale one.
+async fn assert_a_check_shows_differences(stores: &Stores, ids: &[CommentId]) {
+    let check = run(stores, &["check", ids[0].as_str()]).await;
+    let check = check.expect(exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+    for part in [
+        "missing duplicate",
+        "PRODUCT#",
+        "should be",
+        "like the primary item",
+    ] {
+        assert!(check.stdout.contains(part), "{part}: {check:?}");
+    }
+    let check = run(stores, &["check", ids[1].as_str(), "--json"]).await;
+    let report = check.json();
+    let mut lines = report["notes"].as_array().unwrap().iter();
+    let shows_stale = lines.any(|line| {
+        let line = line.as_str().unwrap_or_default();
+        line.contains("stale duplicate") && line.contains("  no cd  ")
+    });
+    assert!(shows_stale, "{report}");
+}
 
-    let repaired = run(
-        &stores,
-        &[
-            "audit",
-            "--segments",
-            "1",
-            "--apply",
-            "--max-run-time",
-            "5m",
-        ],
-    )
-    .await;
+async fn assert_an_audit_repairs(stores: &Stores) {
+    let arguments = ["--segments", "1", "--apply", "--max-run-time", "5m"];
+    let repaired = run(stores, &[&["audit"][..], &arguments].concat()).await;
     assert_eq!(repaired.code(), exit::DRIFT_FOUND, "{repaired:?}");
     assert!(
         repaired.stdout.contains("repaired") && repaired.stdout.contains("units:"),
         "{repaired:?}"
     );
-    stores.assert_invariants().await;
+}
+
+async fn assert_nothing_is_found_again(stores: &Stores, id: &CommentId) {
+    let audit = ["audit", "--segments", "1", "--apply"];
+    let bounded = [&audit[..], &["--max-read-units", "100000"]].concat();
     for command in [
-        &[
-            "audit",
-            "--segments",
-            "1",
-            "--apply",
-            "--max-read-units",
-            "100000",
-        ] as &[&str],
+        &bounded[..],
         &["recent", "--apply"],
         &["quarantine", "--apply"],
-        &["check", ids[0].as_str()],
+        &["check", id.as_str()],
     ] {
-        let again = run(&stores, command).await;
-        // No window of the journal has settled yet, so the first run of `recent` checks nothing.
+        let again = run(stores, command).await;
+        // Every change of the journal is too young, so the first run of `recent` checks nothing.
         assert_eq!(again.code(), 0, "{command:?} {again:?}");
     }
-    let limited = run(&stores, &["audit", "--apply", "--max-run-time", "0"])
-        .await
-        .expect(exit::SKIPPED);
+}
+
+async fn assert_runs_without_time_say_so(stores: &Stores, id: &CommentId) {
+    let audit = run(stores, &["audit", "--apply", "--max-run-time", "0"]).await;
+    let audit = audit.expect(exit::SKIPPED);
     assert!(
-        limited.stdout.contains("its time is up; --since"),
-        "{limited:?}"
+        audit.stdout.contains("its time is up; --since"),
+        "{audit:?}"
     );
 
-    let limited = run(
-        &stores,
-        &["check", ids[0].as_str(), "--max-run-time", "0", "--json"],
-    )
-    .await;
-    assert_eq!(
-        (limited.code(), &limited.json()["checked"]),
-        (exit::SKIPPED, &json!(0)),
-        "{limited:?}"
-    );
+    let arguments = ["--max-run-time", "0", "--json"];
+    let check = run(stores, &[&["check", id.as_str()][..], &arguments].concat()).await;
+    assert_eq!(check.code(), exit::SKIPPED, "{check:?}");
+    assert_eq!(check.json()["checked"], 0, "{check:?}");
+}
 
-    let status = run(&stores, &["status", "--segments", "1", "--json"])
-        .await
-        .json();
-    assert_eq!(
-        (&status["audited_share"], &status["quarantined"]),
-        (&json!(1.0), &json!(0)),
-        "{status}"
-    );
+async fn assert_status_names_the_runs(stores: &Stores) {
+    let status = run(stores, &["status", "--segments", "1", "--json"]).await;
+    let status = status.json();
+    assert_eq!(status["audited_share"], 1.0, "{status}");
+    assert_eq!(status["quarantined"], 0, "{status}");
     assert_eq!(status["running"], json!([]), "{status}");
-    let runs: Vec<&str> = status["last_runs"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(|run| run["command"].as_str())
-        .collect();
     // The fixture begins with a rebuild.
-    assert_eq!(runs, ["audit", "quarantine", "rebuild", "recent"]);
-    let wrong = run(&stores, &["no-such-command"]).await.expect(exit::USAGE);
+    let last_runs = status["last_runs"].as_array().unwrap();
+    assert_eq!(
+        commands(last_runs),
+        ["audit", "quarantine", "rebuild", "recent"]
+    );
+}
+
+async fn assert_wrong_arguments_are_refused(stores: &Stores) {
+    let wrong = run(stores, &["no-such-command"]).await.expect(exit::USAGE);
     assert!(wrong.stderr.contains("no-such-command"), "{wrong:?}");
-    run(&stores, &["audit", "--segment", "7", "--segments", "7"])
-        .await
-        .expect(exit::USAGE);
-    stores.finish().await;
+    let beyond = ["audit", "--segment", "7", "--segments", "7"];
+    run(stores, &beyond).await.expect(exit::USAGE);
+}
+
+/// The commands of some runs in a report.
+fn commands(runs: &[Value]) -> Vec<&str> {
+    runs.iter()
+        .map(|run| run["command"].as_str().unwrap())
+        .collect()
 }
 
 /// An audit resumes from its checkpoints. One that is ahead of the work would leave damage.
@@ -207,10 +195,12 @@ async fn an_audit_killed_at_checkpoints_is_completed_since_it_began() {
     let began = now().to_string();
     let arguments = ["audit", "--segments", "3", "--apply", "--since", &began];
     let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
+    let through_gate = [("PAGEMARK_DYNAMODB_URL", table.url.as_str())];
     let mut kills = 0;
     for count in 1..6 {
-        let through = [("PAGEMARK_DYNAMODB_URL", &*table.url)];
-        kills += usize::from(kill_at(&stores, &through, &table, count, &arguments).await);
+        if kill_at(&stores, &through_gate, &table, count, &arguments).await {
+            kills += 1;
+        }
     }
     assert!(kills >= 3, "only {kills} runs were killed");
     let last = wait_for("the end of the lease", async || {
@@ -272,20 +262,9 @@ async fn a_signal_ends_a_run_cleanly() {
         ("PAGEMARK_DYNAMODB_URL", gate.url.as_str()),
         ("PAGEMARK_REPAIR_CONCURRENCY", "1"),
     ];
-    let stopped = begin(
-        &stores,
-        &others,
-        &[
-            "audit",
-            "--segments",
-            "16",
-            "--at-once",
-            "1",
-            "--apply",
-            "--json",
-        ],
-    )
-    .await;
+    let audit = ["audit", "--segments", "16", "--apply"];
+    let one_by_one = [&audit[..], &["--at-once", "1", "--json"]].concat();
+    let stopped = begin(&stores, &others, &one_by_one).await;
     gate.wait_until_holding("the run's writes").await;
     stopped.signal("TERM");
     // The process receives the signal while the write is held.
@@ -299,7 +278,7 @@ async fn a_signal_ends_a_run_cleanly() {
     );
     assert_eq!(ended.json()["stopped"]["reason"], "asked", "{ended:?}");
     // The run released its lease.
-    let next = run(&stores, &["audit", "--segments", "16", "--apply"]).await;
+    let next = run(&stores, &audit).await;
     assert_eq!(next.code() & !exit::DRIFT_FOUND, 0, "{next:?}");
     stores.assert_invariants().await;
     stores.finish().await;
@@ -313,18 +292,10 @@ async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
         .to_string();
     for is_first in [true, false] {
         let answer = function.respond(event.clone(), function::TIMEOUT).await;
-        let commands: Vec<&str> = answer["runs"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|run| run["command"].as_str().unwrap())
-            .collect();
-        assert_eq!(commands, ["recent", "quarantine", "audit"]);
-        assert_eq!(
-            answer["runs"][2]["repaired"].as_u64().unwrap() > 0,
-            is_first,
-            "{answer}"
-        );
+        let runs = answer["runs"].as_array().unwrap();
+        assert_eq!(commands(runs), ["recent", "quarantine", "audit"]);
+        let repairs_some = runs[2]["repaired"].as_u64().unwrap() > 0;
+        assert_eq!(repairs_some, is_first, "{answer}");
         assert_eq!(answer["status"]["audited_share"], 1.0, "{answer}");
         stores.assert_invariants().await;
     }
@@ -341,11 +312,8 @@ async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
         metrics[0]["Repaired"].as_u64() > Some(0) && metrics[1]["Repaired"] == 0,
         "{metrics:?}"
     );
-    assert_eq!(
-        (&metrics[0]["Unresolved"], &metrics[0]["AuditedShare"]),
-        (&json!(0), &json!(100.0)),
-        "{metrics:?}"
-    );
+    assert_eq!(metrics[0]["Unresolved"], 0, "{metrics:?}");
+    assert_eq!(metrics[0]["AuditedShare"], 100.0, "{metrics:?}");
     assert!(
         metrics
             .iter()

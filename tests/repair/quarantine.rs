@@ -17,8 +17,8 @@ use crate::fixture::{
 async fn a_bucket_is_repaired_from_the_comments_present_state() {
     let stores = Stores::start_ready().await;
     let s3 = S3::start().await;
-    let place = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
-    let quarantine = Quarantine::connect(&place, Some(&s3.url)).await;
+    let destination = format!("s3://{BUCKET}/some/prefix").parse().unwrap();
+    let quarantine = Quarantine::connect(&destination, Some(&s3.url)).await;
     // The run ignores an object of a different application.
     s3.client
         .put_object()
@@ -70,20 +70,20 @@ async fn a_bucket_is_repaired_from_the_comments_present_state() {
         Vec::<String>::new()
     );
     assert_clean(&job(&stores, true).quarantine(&quarantine).await);
-    // Changes after the batches are left to the handlers, or to `recent`.
+    // The handlers, or `recent`, see to changes after the batches.
     job(&stores, true).recent().await;
     stores.assert_invariants().await;
-    let left: Vec<_> = s3
-        .client
-        .list_objects_v2()
-        .bucket(BUCKET)
-        .send()
-        .await
-        .unwrap()
-        .contents
-        .unwrap_or_default();
-    assert_eq!(left.len(), 1);
+    let list = s3.client.list_objects_v2().bucket(BUCKET);
+    let remaining = list.send().await.unwrap().contents.unwrap_or_default();
+    assert_eq!(remaining.len(), 1);
     stores.finish().await;
+}
+
+fn records_of(records: &[Value], id: &CommentId) -> Vec<Value> {
+    let pk = format!("COMMENT#{id}");
+    let mut records = records.to_vec();
+    records.retain(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk.as_str());
+    records
 }
 
 #[tokio::test]
@@ -94,16 +94,10 @@ async fn a_batch_with_an_unresolved_comment_stays_in_quarantine() {
     stores.make_too_large_for_some_duplicates(&comment.id).await;
     let fine = stores.create_numbered(2, product(2)).await;
     let records: Vec<Value> = stores.lambda_records().await;
-    let of = |id: &CommentId| -> Vec<Value> {
-        let pk = format!("COMMENT#{id}");
-        records
-            .iter()
-            .filter(|record| record["dynamodb"]["Keys"]["pk"]["S"] == pk.as_str())
-            .cloned()
-            .collect()
-    };
-    let with_malformed = vec![of(&fine.id)[0].clone(), json!({ "eventID": "x" })];
-    for batch in [of(&comment.id), of(&fine.id), with_malformed] {
+    let of_comment = records_of(&records, &comment.id);
+    let of_fine = records_of(&records, &fine.id);
+    let with_malformed = vec![of_fine[0].clone(), json!({ "eventID": "x" })];
+    for batch in [of_comment, of_fine, with_malformed] {
         quarantine_batch(&quarantine, &batch).await;
     }
     std::fs::write(

@@ -6,6 +6,7 @@ use model::{Filter, Order, RatingSet, Revision, Timestamp, journal::JOURNAL_RETE
 use page_index::{IndexPartition, PageIndex};
 use process::now;
 use repair_job::{JobSettings, Report, Stop, StopReason, exit};
+use serde_dynamo::Item;
 use table::Lease;
 
 use super::{
@@ -55,22 +56,32 @@ async fn exact_recent(stores: &Stores) -> Report {
         .await
 }
 
+/// What a run could change.
+#[derive(PartialEq)]
+struct Everything {
+    items: Vec<Item>,
+    /// What differs from the table is in the page index.
+    in_index: Vec<String>,
+    marks: String,
+}
+
+impl Everything {
+    async fn read(stores: &Stores) -> Self {
+        let contents = Contents::read(&stores.table).await;
+        let marks = stores.index.marks(&stores.table_id().await).await.unwrap();
+        Self {
+            in_index: differences_of_page_index(&contents, stores.checked()).await,
+            items: all_items(&stores.table).await,
+            marks: format!("{marks:?}"),
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_dry_run_writes_nothing_at_all() {
     let stores = Stores::start_ready().await;
     write_changes(&stores, 0..20).await;
-    // What differs from an empty index is in the index.
-    let everything = async || {
-        let contents = Contents::read(&stores.table).await;
-        let marks = stores.index.marks(&stores.table_id().await).await.unwrap();
-        let in_index = differences_of_page_index(&contents, stores.checked()).await;
-        (
-            all_items(&stores.table).await,
-            in_index,
-            format!("{marks:?}"),
-        )
-    };
-    let before = everything().await;
+    let before = Everything::read(&stores).await;
     for report in [
         job(&stores, false).recent().await,
         job(&stores, false).audit(whole()).await,
@@ -92,7 +103,7 @@ async fn a_dry_run_writes_nothing_at_all() {
         .await;
     job(&stores, false).status(1, None).await.unwrap();
     assert!(
-        everything().await == before,
+        Everything::read(&stores).await == before,
         "the table or the page index has changed"
     );
     stores.finish().await;
@@ -102,14 +113,13 @@ async fn a_dry_run_writes_nothing_at_all() {
 async fn changes_within_the_settle_delay_wait_for_the_next_run() {
     let stores = Stores::start_ready().await;
     write_changes(&stores, 0..20).await;
-    let an_hour_old = JobSettings {
-        min_age: Duration::from_secs(3600),
+    let waits_an_hour = JobSettings {
+        settle: Duration::from_secs(3600),
         ..settings(true)
     };
     let before = now();
-    let report = job_with(&stores, an_hour_old, Stop::default())
-        .recent()
-        .await;
+    let job_that_waits = job_with(&stores, waits_an_hour, Stop::default());
+    let report = job_that_waits.recent().await;
     assert_eq!((report.exit_code(), report.checked), (0, 0), "{report}");
     let of_duplicates = watermark(&stores).await;
     assert!(
@@ -180,7 +190,7 @@ async fn watermarks_older_than_the_journal_do_not_advance() {
     // The commands in the report help: an audit of the whole table covers the duplicates, and a
     // rebuild the page index.
     let audit = job(&stores, true).audit(whole()).await;
-    assert_eq!(audit.exit_code() & !(exit::DRIFT_FOUND), 0, "{audit}");
+    assert_eq!(audit.exit_code() & !exit::DRIFT_FOUND, 0, "{audit}");
     assert!(watermark(&stores).await > long_ago);
     stores.rebuild().await;
     assert_clean(&job(&stores, true).recent().await);
@@ -290,15 +300,10 @@ async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     assert_clean(&exact_recent(&stores).await);
     inflict(&stores, damaged, Damage::DropDuplicates).await;
     // A rank too many, in a language that the reader's filter does not name.
-    let (ghost, placement) = (
-        data::comment_id("ghost"),
-        data::placement(&damaged.product, "fr", 2),
-    );
-    stores
-        .index
-        .apply(&data::index_comment(&ghost, &placement, data::at_ms(5)))
-        .await
-        .unwrap();
+    let ghost = data::comment_id("ghost");
+    let placement = data::placement(&damaged.product, "fr", 2);
+    let extra_rank = data::index_comment(&ghost, &placement, data::at_ms(5));
+    stores.index.apply(&extra_rank).await.unwrap();
     assert_clean(&exact_recent(&stores).await);
     let looked_for = data::filter(None, Some("2.3")).placement_in(&damaged.product);
     stores.table.report(&ghost, &looked_for).await.unwrap();
@@ -307,20 +312,14 @@ async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     for ratings in RatingSet::every().filter(|ratings| ratings.contains(damaged.rating)) {
         for language in [None, Some(damaged.language.clone())] {
             let filter = Filter::new(language, Some(ratings));
-            let page = api
-                .http
-                .get(&listing_url(&damaged.product, &filter, Order::Newest, 20))
-                .await
-                .expect(200);
+            let url = listing_url(&damaged.product, &filter, Order::Newest, 20);
+            let page = api.http.get(&url).await.expect(200);
             assert!(ids(&page).contains(&damaged.id.to_string()), "{page}");
         }
     }
     wait_for("a report", async || {
-        let reports: Vec<_> = journal(&stores.table)
-            .await
-            .into_iter()
-            .filter(|entry| entry.is_report)
-            .collect();
+        let mut reports = journal(&stores.table).await;
+        reports.retain(|entry| entry.is_report);
         if reports.iter().any(|entry| entry.id == damaged.id) {
             Ok(())
         } else {
@@ -361,14 +360,8 @@ async fn a_run_stops_when_another_run_takes_its_lease() {
         until_ms: i64::MAX,
     };
     let far_future = now().plus_ms(DAY_MS);
-    assert_eq!(
-        stores
-            .table
-            .take_lease("recent", &other, far_future)
-            .await
-            .unwrap(),
-        None
-    );
+    let taken = stores.table.take_lease("recent", &other, far_future).await;
+    assert_eq!(taken.unwrap(), None);
     wait_for("a renewal that fails", async || {
         run.stop.reason().map(drop).ok_or("no reason to stop")
     })

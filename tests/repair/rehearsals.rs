@@ -36,11 +36,7 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
     let api = ApiProcess::start(api_variables(&restored)).await;
     api.http.get(&numbered()).await.assert_later();
     let steps = section("Restoring from a backup");
-    let commands = steps
-        .lines()
-        .filter(|line| line.as_bytes().get(1) == Some(&b'.'));
-    let commands = commands.filter_map(|line| line.split("`repair-job ").nth(1)?.split('`').next());
-    let commands: Vec<&str> = commands.collect();
+    let commands: Vec<&str> = steps.lines().filter_map(command_of_step).collect();
     assert_eq!(commands, ["rebuild --apply", "audit --apply", "status"]);
     for command in commands {
         let arguments: Vec<&str> = command.split(' ').collect();
@@ -51,11 +47,9 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
         );
         let ended = run.end().await;
         // The audit repairs the fan-outs that the backup has cut.
-        assert_eq!(
-            ended.code(),
-            if command.starts_with("audit") { 4 } else { 0 },
-            "{command}: {ended:?}"
-        );
+        let is_audit = command.starts_with("audit");
+        let code = if is_audit { 4 } else { 0 };
+        assert_eq!(ended.code(), code, "{command}: {ended:?}");
     }
     restored.assert_invariants().await;
     let page = api
@@ -69,6 +63,16 @@ async fn a_restored_table_replaces_another_by_the_documented_commands() {
     );
     restored.finish().await;
     engine::delete_table(&old.table).await;
+}
+
+/// The command of the repair job in a line, if the line is a numbered step with one.
+fn command_of_step(line: &str) -> Option<&str> {
+    let is_numbered = line.as_bytes().get(1) == Some(&b'.');
+    if !is_numbered {
+        return None;
+    }
+    let (_, command) = line.split_once("`repair-job ")?;
+    command.split('`').next()
 }
 
 fn section(heading: &str) -> String {

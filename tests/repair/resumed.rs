@@ -1,7 +1,7 @@
 //! Stopped audits resume by the time when they began, and others start anew, so that an audit of
 //! everything checks everything.
 
-use model::{Comment, Timestamp};
+use model::{Comment, ProductId, Timestamp};
 use process::now;
 use repair_job::{AuditOptions, Report, exit};
 
@@ -16,8 +16,11 @@ use crate::fixture::{
 const COMMENTS: u64 = 150;
 const PRODUCTS: u64 = 12;
 
+fn product(number: u64) -> ProductId {
+    data::product(&format!("product/{}", number % PRODUCTS))
+}
+
 async fn create(stores: &Stores, count: u64) -> Vec<Comment> {
-    let product = |number| data::product(&format!("product/{}", number % PRODUCTS));
     let comments = stores.create_all(0..count, product).await;
     job(stores, true).recent().await;
     comments
@@ -67,10 +70,8 @@ async fn a_stopped_audit_says_since_when_it_resumes_and_any_other_starts_anew() 
 async fn an_audit_stopped_while_redis_was_away_does_not_resume_there() {
     let (redis, mut stores) = Stores::start_ready_on_own_redis().await;
     let comments = create(&stores, COMMENTS).await;
-    let damages = comments
-        .iter()
-        .step_by(3)
-        .map(|comment| (comment, Damage::DropRanks));
+    let damaged = comments.iter().step_by(3);
+    let damages = damaged.map(|comment| (comment, Damage::DropRanks));
     inflict_all(&stores, damages).await;
     redis.ask::<()>("SAVE").await;
     end_redis(&redis, &mut stores).await;

@@ -28,15 +28,15 @@ use crate::fixture::{
 async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_checked() {
     const HOUR_MS: i64 = 3_600_000;
     let stores = Stores::start_ready().await;
-    let (before, earlier) = (now().plus_ms(-4 * HOUR_MS), now().plus_ms(-3 * HOUR_MS));
+    let before = now().plus_ms(-4 * HOUR_MS);
+    let earlier = now().plus_ms(-3 * HOUR_MS);
     stores.table.advance_watermark(before).await.unwrap();
     let comments = stores.create_all(1..5, product).await;
-    let (id, after) = (comments[0].id.clone(), Some(comments[0].placement()));
     let entry = JournalEntry {
-        id,
+        id: comments[0].id.clone(),
         revision: Revision::after(None, earlier, 1),
         before: None,
-        after,
+        after: Some(comments[0].placement()),
         is_report: false,
     };
     stores
@@ -49,11 +49,9 @@ async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_che
     };
     let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), one_by_one, recent).await;
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
+    let stopped = report.stopped.as_ref();
     assert!(
-        report
-            .stopped
-            .as_ref()
-            .is_some_and(|stopped| stopped.resumes.contains("resumes at")),
+        stopped.is_some_and(|stopped| stopped.resumes.contains("resumes at")),
         "{report}"
     );
     let watermark = stores.table.watermark().await.unwrap().unwrap();
@@ -81,8 +79,13 @@ async fn a_run_stopped_at_its_last_comments_reports_it() {
         ..settings(true)
     };
     let of_run = quarantine.clone();
-    let run = async move |job: Job| job.quarantine(&of_run).await;
-    let run = HeldRun::start(&stores, (gate::TRANSACTIONS, 1), one_by_one, run).await;
+    let run = HeldRun::start(
+        &stores,
+        (gate::TRANSACTIONS, 1),
+        one_by_one,
+        async move |job: Job| job.quarantine(&of_run).await,
+    )
+    .await;
     let report = expect(exit::DRIFT_FOUND | exit::SKIPPED, run.stop().await);
     assert_eq!(
         (report.checked, &*report.notes),
@@ -124,7 +127,11 @@ async fn repairs_before_a_store_failure_are_reported_and_no_watermark_passes_wha
     stores.create_all(0..30, product).await;
     // One comment may not be read.
     let refused = job_with_faults(&stores, Stop::default(), |body| {
-        body.contains("COMMENT#c0007").then_some(TableFault::Refuse)
+        if body.contains("COMMENT#c0007") {
+            Some(TableFault::Refuse)
+        } else {
+            None
+        }
     });
     let report = expect(
         exit::FAILURE | exit::DRIFT_FOUND,
@@ -159,8 +166,10 @@ async fn repairs_of_a_skipped_comment_are_reported() {
         let was_written = is_written.fetch_or(body.contains("TransactItems"), Ordering::Relaxed);
         if was_written {
             stop.ask();
+            Some(TableFault::Drop)
+        } else {
+            None
         }
-        was_written.then_some(TableFault::Drop)
     });
     let report = expect(
         exit::DRIFT_FOUND | exit::SKIPPED,

@@ -9,7 +9,7 @@ use std::sync::{
 };
 use std::time::Duration;
 
-use model::{Comment, plan::reconcile::DriftKind};
+use model::{Comment, ProductId, plan::reconcile::DriftKind};
 use repair_job::AuditOptions;
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -85,24 +85,30 @@ impl Functions {
     /// Invokes a process. The invocations of one segment fail at first.
     async fn invoke(&self, event: Value) -> Outcome {
         let segment = event["segment"].as_u64().unwrap();
-        let fails =
-            segment == self.failing && self.invoked.fetch_add(1, Ordering::Relaxed) < FAILURES;
-        let is_short =
-            segment == resumed(self.failing) && !self.has_been_short.swap(true, Ordering::Relaxed);
-        let place = usize::try_from(segment).unwrap() % self.works.len();
-        let function = if fails {
+        let function = if self.fails_now(segment) {
             &self.fails
         } else {
-            &self.works[place]
+            let number = usize::try_from(segment).unwrap() % self.works.len();
+            &self.works[number]
         };
-        function
-            .lock()
-            .await
-            .invoke(
-                event.to_string(),
-                if is_short { SHORT } else { TIMEOUT * 10 },
-            )
-            .await
+        let time = if self.is_short_now(segment) {
+            SHORT
+        } else {
+            TIMEOUT * 10
+        };
+        let function = function.lock().await;
+        function.invoke(event.to_string(), time).await
+    }
+
+    /// Whether this invocation of a segment fails. Counts those of the failing one.
+    fn fails_now(&self, segment: u64) -> bool {
+        segment == self.failing && self.invoked.fetch_add(1, Ordering::Relaxed) < FAILURES
+    }
+
+    /// Whether this invocation of a segment has little time: the first one of the segment that is
+    /// resumed.
+    fn is_short_now(&self, segment: u64) -> bool {
+        segment == resumed(self.failing) && !self.has_been_short.swap(true, Ordering::Relaxed)
     }
 }
 
@@ -110,10 +116,16 @@ fn resumed(failing: u64) -> u64 {
     (failing + SEGMENTS - 1) % SEGMENTS
 }
 
-/// Executes the state machine once with each input. Returns the executions and the waits before
-/// retries.
-async fn execute(functions: &Arc<Functions>, inputs: &[Value]) -> (Vec<Value>, Vec<f64>) {
-    let functions = Arc::clone(functions);
+/// What the interpreter has done.
+struct Executed {
+    executions: Vec<Value>,
+    /// The seconds before each retry.
+    waits: Vec<f64>,
+}
+
+/// Executes the state machine once with each input.
+async fn execute(functions: Functions, inputs: &[Value]) -> Executed {
+    let functions = Arc::new(functions);
     let endpoint = lambda::serve(move |event| {
         let functions = Arc::clone(&functions);
         async move { functions.invoke(event).await }
@@ -125,65 +137,97 @@ async fn execute(functions: &Arc<Functions>, inputs: &[Value]) -> (Vec<Value>, V
         .arg(package.join("../infra/template.yaml"))
         .arg(endpoint.await);
     let inputs: Vec<String> = inputs.iter().map(Value::to_string).collect();
-    let done: Value = serde_json::from_str(&run_tool(python, &inputs.join("\n")).await).unwrap();
-    let waits = done["waits"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|wait| wait.as_f64().unwrap())
-        .collect();
-    (done["executions"].as_array().unwrap().clone(), waits)
+    let output = run_tool(python, &inputs.join("\n")).await;
+    let done: Value = serde_json::from_str(&output).unwrap();
+    let waits = done["waits"].as_array().unwrap().iter();
+    Executed {
+        executions: done["executions"].as_array().unwrap().clone(),
+        waits: waits.map(|wait| wait.as_f64().unwrap()).collect(),
+    }
 }
 
 async fn damaged_segment(stores: &Stores) -> u64 {
     for segment in 0..SEGMENTS {
-        let (segments, of) = (
-            u32::try_from(SEGMENTS).unwrap(),
-            u32::try_from(segment).unwrap(),
-        );
         let options = AuditOptions {
-            segments,
-            segment: Some(of),
+            segments: u32::try_from(SEGMENTS).unwrap(),
+            segment: Some(u32::try_from(segment).unwrap()),
             ..AuditOptions::default()
         };
-        if job(stores, false)
-            .audit(options)
-            .await
-            .drifted
-            .contains_key(&DriftKind::MissingDuplicate)
-        {
+        let report = job(stores, false).audit(options).await;
+        if report.drifted.contains_key(&DriftKind::MissingDuplicate) {
             return segment;
         }
     }
     panic!("no segment is damaged");
 }
 
-fn left(execution: &Value) -> Vec<&Value> {
-    execution["report"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|audited| audited["done"] == false)
+/// The segments that an execution has given up.
+fn unfinished(execution: &Value) -> Vec<&Value> {
+    let segments = execution["report"].as_array().unwrap().iter();
+    segments
+        .filter(|segment| segment["done"] == false)
         .collect()
 }
 
 /// The sum of a figure over all segments and the scan of the page index.
 fn sum(execution: &Value, figure: &str) -> u64 {
-    let audited = execution["report"].as_array().unwrap().iter();
-    audited
-        .map(|audited| {
-            audited["sum"][figure]
-                .as_u64()
-                .unwrap_or_else(|| panic!("{audited}"))
-        })
-        .sum()
+    let mut sum = 0;
+    for audited in execution["report"].as_array().unwrap() {
+        let of_segment = audited["sum"][figure].as_u64();
+        sum += of_segment.unwrap_or_else(|| panic!("{audited}"));
+    }
+    sum
+}
+
+fn product(number: u64) -> ProductId {
+    data::product(&format!("product/{}", number % 97))
+}
+
+/// Asserts that the failing segment is named, with the reason, and that the others are done.
+fn assert_gives_up(first: &Value, failing: u64) {
+    assert_eq!(
+        (&first["status"], &first["error"]),
+        (&json!("FAILED"), &json!("SegmentsLeft")),
+        "{first}"
+    );
+    let [named] = unfinished(first)[..] else {
+        panic!("{first}")
+    };
+    assert_eq!(named["segment"], failing);
+    let cause = named["why"]["Cause"].as_str().unwrap();
+    assert!(
+        cause.contains("the table (DynamoDB) is unavailable"),
+        "{named}"
+    );
+    assert_eq!(
+        sum(first, "invocations"),
+        SEGMENTS + 1,
+        "one was resumed, and one never succeeded: {first}"
+    );
+}
+
+/// Asserts that an execution has repeated its segments until all are done.
+fn assert_succeeds(second: &Value) {
+    assert_eq!(
+        (&second["status"], unfinished(second).len()),
+        (&json!("SUCCEEDED"), 0),
+        "{second}"
+    );
+    assert_eq!(
+        second["report"].as_array().unwrap().len() as u64,
+        SEGMENTS + 1
+    );
+    assert_eq!(
+        ["left", "unresolved"].map(|figure| sum(second, figure)),
+        [0; 2],
+        "{second}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_big_repair_in_segments_does_and_reports_what_one_run_does() {
     let stores = Stores::start_ready_with_redis().await;
     stores.engine.index_segments(&stores.table);
-    let product = |number| data::product(&format!("product/{}", number % 97));
     let created: Vec<Comment> = stores.create_all(0..comments(), product).await;
     let filled = job(&stores, true).recent().await;
     assert_eq!(
@@ -203,68 +247,27 @@ async fn a_big_repair_in_segments_does_and_reports_what_one_run_does() {
     let one_run = job(&stores, false).audit(whole()).await.json();
 
     let failing = damaged_segment(&stores).await;
-    let functions = Arc::new(Functions::start(&stores, failing).await);
+    let functions = Functions::start(&stores, failing).await;
     let audit = json!({ "segments": SEGMENTS, "at_once": AT_ONCE });
-    let (executions, waits) = execute(&functions, &[audit.clone(), audit]).await;
+    let Executed { executions, waits } = execute(functions, &[audit.clone(), audit]).await;
     let [first, second] = &executions[..] else {
         panic!("{executions:?}")
     };
-
-    // The segment that always failed is named, with the reason. The others are done.
-    assert_eq!(
-        (&first["status"], &first["error"]),
-        (&json!("FAILED"), &json!("SegmentsLeft")),
-        "{first}"
-    );
-    let [named] = left(first)[..] else {
-        panic!("{first}")
-    };
-    assert_eq!(named["segment"], failing);
-    assert!(
-        named["why"]["Cause"]
-            .as_str()
-            .unwrap()
-            .contains("the table (DynamoDB) is unavailable"),
-        "{named}"
-    );
+    assert_gives_up(first, failing);
+    assert_succeeds(second);
     assert_eq!(waits.len(), (ATTEMPTS - 1) + 2, "{waits:?}");
     assert!(
         waits.iter().all(|wait| (0.0..=405.0).contains(wait)),
         "{waits:?}"
     );
 
-    assert_eq!(
-        sum(first, "invocations"),
-        SEGMENTS + 1,
-        "one was resumed, and one never succeeded: {first}"
-    );
-
-    // The second repeats until it is done.
-    assert_eq!(
-        (&second["status"], left(second).len()),
-        (&json!("SUCCEEDED"), 0),
-        "{second}"
-    );
-    assert_eq!(
-        second["report"].as_array().unwrap().len() as u64,
-        SEGMENTS + 1
-    );
     let [of_first, of_second] = [first, second].map(|execution| sum(execution, "repaired"));
-    let drifted: u64 = one_run["drifted"]
-        .as_object()
-        .unwrap()
-        .values()
-        .filter_map(Value::as_u64)
-        .sum();
+    let drifted = one_run["drifted"].as_object().unwrap().values();
+    let drifted: u64 = drifted.filter_map(Value::as_u64).sum();
     assert_eq!(of_first + of_second, drifted, "{one_run} {first} {second}");
     assert!(
         of_first > 0 && of_second > 0,
         "segment {failing} has no damage: {second}"
-    );
-    assert_eq!(
-        ["left", "unresolved"].map(|figure| sum(second, figure)),
-        [0; 2],
-        "{second}"
     );
     let again = job(&stores, false).audit(whole()).await.json();
     assert_eq!(again["drifted"], json!({}), "{again}");
