@@ -9,6 +9,7 @@ mod listing;
 mod measure;
 mod money;
 mod overheads;
+mod published;
 mod recorded_table;
 mod report;
 mod scale;
@@ -97,7 +98,7 @@ async fn main() -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Cost(month)) => money::print(month),
         Some(Command::Compare(args)) => endpoint::run(args).await,
-        Some(Command::Publish { files }) => report::publish(files),
+        Some(Command::Publish { files }) => published::publish(files),
         None => measure_all(&args).await,
     }
 }

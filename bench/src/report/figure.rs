@@ -9,16 +9,16 @@ const DECIMALS_MAX: usize = 6;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
-    pub(super) name: String,
-    pub(super) value: f64,
+    pub(crate) name: String,
+    pub(crate) value: f64,
     unit: String,
     lowest: f64,
     highest: f64,
-    pub(super) note: String,
+    pub(crate) note: String,
 }
 
 impl Figure {
-    pub(super) fn new(name: String, value: Spread, unit: &str, note: &str) -> Self {
+    pub(crate) fn new(name: String, value: Spread, unit: &str, note: &str) -> Self {
         let Spread {
             median,
             lowest,
@@ -35,7 +35,7 @@ impl Figure {
     }
 
     /// The same figure of several runs. One run keeps the spread of its rounds.
-    pub(super) fn over_runs(runs: &[&Self]) -> Self {
+    pub(crate) fn over_runs(runs: &[&Self]) -> Self {
         let values: Vec<f64> = runs.iter().map(|figure| figure.value).collect();
         match runs {
             [one] => (*one).clone(),
@@ -50,7 +50,7 @@ impl Figure {
     }
 
     /// Such as "5.18 ms".
-    pub(super) fn value_and_unit(&self) -> String {
+    pub(crate) fn value_and_unit(&self) -> String {
         match (self.unit.as_str(), self.value) {
             ("us", ..1e3) => format!("{} us", text(self.value)),
             ("us", ..1e6) => format!("{} ms", text(self.value / 1e3)),
@@ -69,7 +69,7 @@ impl Figure {
         }
     }
 
-    pub(super) fn cells(&self) -> String {
+    pub(crate) fn cells(&self) -> String {
         let Self {
             name,
             value,

@@ -5,7 +5,7 @@ use std::{env, fs, process::Command, thread::available_parallelism};
 use itertools::Itertools;
 
 /// In the line of a run whose figures show little.
-pub(super) const QUICK: &str = ", quick";
+pub(crate) const QUICK: &str = ", quick";
 const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
 
 /// This machine and its versions, in one line.

@@ -1,13 +1,12 @@
 //! The report: figures, each with its unit, spread and note. They are printed as they arrive and
-//! merged into `report.json`. A Markdown table and plots are made from one report, published
-//! figures from several.
+//! merged into `report.json`. A Markdown table and plots are made from one report.
 //!
 //! A new run of a measurement replaces all figures of its earlier run.
 
 mod figure;
 mod machine;
+mod markdown;
 mod plot;
-mod published;
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time::Instant};
 
@@ -15,10 +14,10 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use figure::{Figure, count, text};
+pub(crate) use machine::QUICK;
 use machine::{this_machine, this_run};
+pub(crate) use markdown::{Row, markdown_table};
 pub(crate) use plot::{Plot, Series};
-use published::Published;
-pub(crate) use published::{Row, markdown_table};
 
 use crate::measure::Spread;
 
@@ -35,19 +34,19 @@ const JSON: &str = "report.json";
 const MARKDOWN: &str = "report.md";
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Results {
-    machine: String,
-    measurements: BTreeMap<String, Section>,
+pub(crate) struct Results {
+    pub(crate) machine: String,
+    pub(crate) measurements: BTreeMap<String, Section>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-struct Section {
-    run: String,
-    took_s: f64,
+pub(crate) struct Section {
+    pub(crate) run: String,
+    pub(crate) took_s: f64,
     /// Why it ended early, if it did.
-    failure: Option<String>,
-    figures: Vec<Figure>,
-    plots: Vec<Plot>,
+    pub(crate) failure: Option<String>,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) plots: Vec<Plot>,
 }
 
 /// The results so far, and the current measurement.
@@ -140,17 +139,7 @@ impl Report {
     }
 }
 
-/// Keeps the reports of several runs, and writes their figures into the documents and the plots.
-pub(crate) fn publish(files: &[PathBuf]) -> anyhow::Result<()> {
-    let runs = files
-        .iter()
-        .map(|file| read(file))
-        .collect::<anyhow::Result<_>>()?;
-    let now = process::now().to_string();
-    Published::new(runs).publish(now.split('T').next().unwrap_or_default())
-}
-
-fn read(path: &Path) -> anyhow::Result<Results> {
+pub(crate) fn read(path: &Path) -> anyhow::Result<Results> {
     let bytes = fs::read(path).with_context(|| path.display().to_string())?;
     let how = || {
         format!(

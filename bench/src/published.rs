@@ -2,13 +2,16 @@
 //! are tables of them, between `<!-- bench ... -->` and `<!-- end -->`. `bench publish` writes the
 //! blocks and the plots, and a test compares them.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use anyhow::{Context, ensure};
 use itertools::Itertools;
 
-use super::{Figure, Plot, Results, Series, machine::QUICK, text};
-use crate::{measure::Spread, money};
+use crate::{
+    measure::Spread,
+    money,
+    report::{Figure, Plot, QUICK, Results, Row, Series, markdown_table, read, text},
+};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RESULTS: &str = "bench/results";
@@ -19,19 +22,27 @@ const BEGINS: &str = "\n<!-- bench ";
 const ENDS: &str = "<!-- end -->";
 const COMPRESSION: i32 = 19;
 
-pub(crate) type Row = Vec<String>;
+/// Keeps the reports of several runs, and writes their figures into the documents and the plots.
+pub(crate) fn publish(files: &[PathBuf]) -> anyhow::Result<()> {
+    let runs = files
+        .iter()
+        .map(|file| read(file))
+        .collect::<anyhow::Result<_>>()?;
+    let now = process::now().to_string();
+    Published::new(runs).publish(now.split('T').next().unwrap_or_default())
+}
 
-pub(super) struct Published {
+struct Published {
     runs: Vec<Results>,
 }
 
 impl Published {
-    pub(super) fn new(runs: Vec<Results>) -> Self {
+    fn new(runs: Vec<Results>) -> Self {
         Self { runs }
     }
 
     /// Keeps the runs under a date, and writes their figures into the documents and the plots.
-    pub(super) fn publish(&self, date: &str) -> anyhow::Result<()> {
+    fn publish(&self, date: &str) -> anyhow::Result<()> {
         for (name, section) in self.runs.iter().flat_map(|run| &run.measurements) {
             let is_whole = section.failure.is_none() && !section.run.contains(QUICK);
             ensure!(is_whole, "{name} has failed, or was quick: {}", section.run);
@@ -45,7 +56,7 @@ impl Published {
     }
 
     /// The documents and the plots, as they should be.
-    pub(super) fn files(&self) -> anyhow::Result<Vec<(String, String)>> {
+    fn files(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut files = Vec::new();
         for file in DOCUMENTS.map(|document| format!("{ROOT}/{document}")) {
             let filled = self
@@ -281,14 +292,6 @@ fn interval(
     } else {
         format!("{median} ({lowest} to {highest})")
     }
-}
-
-pub(crate) fn markdown_table((head, rows): &(Row, Vec<Row>)) -> String {
-    let rule: Row = (0..head.len())
-        .map(|column| if column == 0 { "---" } else { "---:" }.to_owned())
-        .collect();
-    let line = |cells: &Row| format!("| {} |\n", cells.join(" | "));
-    [head, &rule].into_iter().chain(rows).map(line).collect()
 }
 
 #[cfg(test)]
