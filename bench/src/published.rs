@@ -10,7 +10,9 @@ use itertools::Itertools;
 use crate::{
     measure::Spread,
     money,
-    report::{Figure, Plot, QUICK, Results, Row, Series, markdown_table, read, text},
+    report::{
+        Cells, Figure, MarkdownTable, NOT_MEASURED, Plot, QUICK, Results, Section, Series, interval,
+    },
 };
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -24,12 +26,12 @@ const COMPRESSION: i32 = 19;
 
 /// Keeps the reports of several runs, and writes their figures into the documents and the plots.
 pub(crate) fn publish(files: &[PathBuf]) -> anyhow::Result<()> {
-    let runs = files
-        .iter()
-        .map(|file| read(file))
-        .collect::<anyhow::Result<_>>()?;
+    let mut runs = Vec::new();
+    for file in files {
+        runs.push(Results::read(file)?);
+    }
     let now = process::now().to_string();
-    Published::new(runs).publish(now.split('T').next().unwrap_or_default())
+    Published { runs }.publish(now.split('T').next().unwrap_or_default())
 }
 
 struct Published {
@@ -37,10 +39,6 @@ struct Published {
 }
 
 impl Published {
-    fn new(runs: Vec<Results>) -> Self {
-        Self { runs }
-    }
-
     /// Keeps the runs under a date, and writes their figures into the documents and the plots.
     fn publish(&self, date: &str) -> anyhow::Result<()> {
         for (name, section) in self.runs.iter().flat_map(|run| &run.measurements) {
@@ -50,27 +48,29 @@ impl Published {
         let files = self.files()?;
         let packed = zstd::encode_all(serde_json::to_vec(&self.runs)?.as_slice(), COMPRESSION)?;
         fs::write(format!("{ROOT}/{RESULTS}/{date}.json.zst"), packed)?;
-        files
-            .into_iter()
-            .try_for_each(|(file, text)| fs::write(&file, text).context(file))
+        for (file, text) in files {
+            fs::write(&file, text).context(file)?;
+        }
+        Ok(())
     }
 
     /// The documents and the plots, as they should be.
     fn files(&self) -> anyhow::Result<Vec<(String, String)>> {
         let mut files = Vec::new();
-        for file in DOCUMENTS.map(|document| format!("{ROOT}/{document}")) {
+        for document in DOCUMENTS {
+            let file = format!("{ROOT}/{document}");
             let filled = self
                 .filled(&fs::read_to_string(&file)?)
                 .with_context(|| file.clone())?;
             files.push((file, filled));
         }
         let first = self.runs.first().context("there is no run")?;
-        for plot in first.measurements.values().flat_map(|of| &of.plots) {
+        for plot in plots_of(first) {
             // The prices may be newer than the runs.
             let plot = if plot.name == money::PLOT {
                 &money::published_plot()?
             } else {
-                &self.median(plot)
+                &self.median_plot(plot)
             };
             let file = format!("{ROOT}/{PLOTS}/{}.svg", plot.name);
             if fs::exists(&file)? {
@@ -80,172 +80,145 @@ impl Published {
         Ok(files)
     }
 
-    fn median(&self, first: &Plot) -> Plot {
-        let plots = || {
-            self.runs
-                .iter()
-                .flat_map(|run| run.measurements.values())
-                .flat_map(|of| &of.plots)
-        };
-        let lines = || {
-            plots()
-                .filter(|plot| plot.name == first.name)
-                .flat_map(|plot| &plot.series)
-        };
-        let point = |name: &str, x: f64| {
-            let points = lines()
-                .filter(|line| line.name == name)
-                .flat_map(|line| &line.points);
-            let values: Vec<f64> = points
-                .filter(|point| point.0.total_cmp(&x).is_eq())
-                .map(|point| point.1)
-                .collect();
-            (x, Spread::of(&values).median)
-        };
-        let median = |Series { name, points }: &Series| Series {
-            name: name.clone(),
-            points: points.iter().map(|(x, _)| point(name, *x)).collect(),
-        };
+    /// A plot of the first run, with the medians of all runs.
+    fn median_plot(&self, first: &Plot) -> Plot {
+        let mut series = Vec::new();
+        for line in &first.series {
+            let mut points = Vec::new();
+            for (x, _) in &line.points {
+                points.push((*x, self.median_at(&first.name, &line.name, *x)));
+            }
+            series.push(Series {
+                name: line.name.clone(),
+                points,
+            });
+        }
         Plot {
-            series: first.series.iter().map(median).collect(),
+            series,
             ..first.clone()
         }
     }
 
+    fn median_at(&self, plot_name: &str, line_name: &str, x: f64) -> f64 {
+        let mut values = Vec::new();
+        let plots = self.runs.iter().flat_map(plots_of);
+        for plot in plots.filter(|plot| plot.name == plot_name) {
+            for line in plot.series.iter().filter(|line| line.name == line_name) {
+                let points = line.points.iter();
+                let at_x = points.filter(|point| point.0.total_cmp(&x).is_eq());
+                values.extend(at_x.map(|point| point.1));
+            }
+        }
+        Spread::of(&values).median
+    }
+
+    /// A document with its blocks filled.
     fn filled(&self, document: &str) -> anyhow::Result<String> {
         let mut parts = document.split(BEGINS);
         let mut filled = parts.next().unwrap_or_default().to_owned();
         for part in parts {
-            let (block, rest) = part.split_once(" -->\n").context("a block has a name")?;
+            let (title, rest) = part.split_once(" -->\n").context("a block has a name")?;
             let (table, after) = rest
                 .split_once(ENDS)
-                .with_context(|| format!("{block} has no end"))?;
-            let table = match block {
-                "bills" => money::published(),
-                "limits" => self.limits(),
-                "runs" => self.runs(),
-                block => self.table(block, table),
-            };
-            let table = markdown_table(&table.with_context(|| format!("the block {block}"))?);
-            filled.push_str(&format!("{BEGINS}{block} -->\n{table}{ENDS}{after}"));
+                .with_context(|| format!("{title} has no end"))?;
+            let table = Block::parse(title, table)
+                .and_then(|block| self.fill(block))
+                .with_context(|| format!("the block {title}"))?
+                .text();
+            filled.push_str(&format!("{BEGINS}{title} -->\n{table}{ENDS}{after}"));
         }
         Ok(filled)
     }
 
-    /// Fills the cells of a table. Its head and the first cell of each row are written by people.
-    /// The block is the name of a measurement and that of its figures, with `{row}` and `{column}`.
-    /// A column "A / B" has the ratios of two others.
-    fn table(&self, block: &str, table: &str) -> anyhow::Result<(Row, Vec<Row>)> {
-        let (measurement, name) = block.split_once(": ").context("a measurement")?;
-        let cells = |line: &str| {
-            line.trim_matches('|')
-                .split('|')
-                .map(|cell| cell.trim().to_owned())
-                .collect::<Row>()
+    fn fill(&self, block: Block<'_>) -> anyhow::Result<MarkdownTable> {
+        match block {
+            Block::Bills => money::published(),
+            Block::Limits => self.limits(),
+            Block::Runs => self.commits(),
+            Block::Figures(table) => self.fill_figures(table),
+        }
+    }
+
+    fn fill_figures(&self, table: FigureTable<'_>) -> anyhow::Result<MarkdownTable> {
+        let mut rows = Vec::new();
+        for label in &table.labels {
+            let mut row = vec![label.clone()];
+            for column in table.head.iter().skip(1) {
+                row.push(self.cell(&table, label, column)?);
+            }
+            rows.push(row);
+        }
+        let filled = MarkdownTable {
+            head: table.head,
+            rows,
         };
-        let mut lines = table.lines().map(cells);
-        let head = lines.next().context("a head")?;
-        let fill = |row: Row| {
-            let label = row.into_iter().next().unwrap_or_default();
-            let figures = |column: &str| {
-                self.figures(
-                    measurement,
-                    &name.replace("{row}", &label).replace("{column}", column),
-                )
-            };
-            let cell = |column: &String| match column.split_once(" / ") {
-                Some((ours, other)) => {
-                    let (ours, other) = (figures(ours), figures(other));
-                    // They are of the same runs.
-                    ensure!(
-                        other.is_empty() || ours.len() == other.len(),
-                        "a run lacks a figure of {column}"
-                    );
-                    let ratios: Vec<f64> = ours
-                        .iter()
-                        .zip(other)
-                        .map(|(ours, other)| ours.value / other.value)
-                        .collect();
-                    Ok(interval(if ratios.is_empty() {
-                        f64::NAN.into()
-                    } else {
-                        Spread::of(&ratios)
-                    }))
-                }
-                None => Ok(Figure::over_runs(&figures(column)).value_and_unit()),
-            };
-            [Ok(label.clone())]
-                .into_iter()
-                .chain(head.iter().skip(1).map(cell))
-                .collect::<anyhow::Result<Row>>()
+        refuse_empty(&filled)?;
+        Ok(filled)
+    }
+
+    fn cell(&self, table: &FigureTable<'_>, label: &str, column: &str) -> anyhow::Result<String> {
+        let Some((ours, other)) = column.split_once(" / ") else {
+            let runs = self.figures_of_cell(table, label, column);
+            return Ok(Figure::over_runs(&runs).value_and_unit());
         };
-        let rows: Vec<Row> = lines.skip(1).map(fill).collect::<anyhow::Result<_>>()?;
-        let is_none = |cell: Option<&String>| cell.is_some_and(|cell| cell == "-");
-        let empty = (1..head.len()).find(|column| rows.iter().all(|row| is_none(row.get(*column))));
-        ensure!(empty.is_none(), "a column has no figure: {empty:?}");
-        let empty = rows
-            .iter()
-            .find(|row| (1..head.len()).all(|column| is_none(row.get(column))));
-        ensure!(empty.is_none(), "a row has no figure: {empty:?}");
-        Ok((head, rows))
+        let ours = self.figures_of_cell(table, label, ours);
+        let other = self.figures_of_cell(table, label, other);
+        if other.is_empty() {
+            return Ok(NOT_MEASURED.to_owned());
+        }
+        // They are of the same runs.
+        ensure!(
+            ours.len() == other.len(),
+            "a run lacks a figure of {column}"
+        );
+        let runs = ours.iter().zip(other);
+        let ratios: Vec<f64> = runs.map(|(ours, other)| ours.value / other.value).collect();
+        Ok(interval(Spread::of(&ratios)))
+    }
+
+    fn figures_of_cell(&self, table: &FigureTable<'_>, label: &str, column: &str) -> Vec<&Figure> {
+        self.figures(table.measurement, &table.figure_name(label, column))
     }
 
     /// Every figure whose note has a limit.
-    fn limits(&self) -> anyhow::Result<(Row, Vec<Row>)> {
+    fn limits(&self) -> anyhow::Result<MarkdownTable> {
         let mut rows = Vec::new();
         for (measurement, section) in self.runs.first().iter().flat_map(|run| &run.measurements) {
-            for Figure { name, note, .. } in &section.figures {
-                let sides = ["at least ", "at most "];
-                let of = sides
-                    .into_iter()
-                    .find_map(|side| Some((side, note.split_once(side)?.1)));
-                let Some((side, limit)) = of else { continue };
-                let limit: f64 = limit.split([' ', ';']).next().unwrap_or_default().parse()?;
-                let values: Vec<f64> = self
-                    .figures(measurement, name)
-                    .iter()
-                    .map(|figure| figure.value)
-                    .collect();
-                let spread = Spread::of(&values);
-                let is_met = if side == sides[0] {
-                    spread.median >= limit
-                } else {
-                    spread.median <= limit
+            for figure in &section.figures {
+                let Some(limit) = figure.limit()? else {
+                    continue;
                 };
-                let limit = format!(
-                    "{side}{}{}",
-                    text(limit),
-                    if is_met { "" } else { ", missed" }
-                );
+                let runs = self.figures(measurement, &figure.name);
+                let values: Vec<f64> = runs.iter().map(|figure| figure.value).collect();
+                let spread = Spread::of(&values);
+                let missed = if limit.is_met_by(spread.median) {
+                    ""
+                } else {
+                    ", missed"
+                };
                 rows.push(vec![
-                    format!("{measurement}: {name}"),
+                    format!("{measurement}: {}", figure.name),
                     interval(spread),
-                    limit,
+                    format!("{limit}{missed}"),
                 ]);
             }
         }
-        Ok((["figure", "value", "limit"].map(str::to_owned).into(), rows))
+        Ok(MarkdownTable::new(["figure", "value", "limit"], rows))
     }
 
     /// The commits of each measurement, and how long a run of it takes.
-    fn runs(&self) -> anyhow::Result<(Row, Vec<Row>)> {
-        let (mut rows, mut together_s) = (Vec::new(), 0.0);
-        for name in self
-            .runs
-            .first()
-            .context("there is no run")?
-            .measurements
-            .keys()
-        {
-            let sections = || {
-                self.runs
-                    .iter()
-                    .filter_map(|run| run.measurements.get(name))
-            };
-            let commits =
-                sections().filter_map(|of| of.run.split_once("commit ")?.1.split(',').next());
-            let took_s = Spread::of(&sections().map(|of| of.took_s).collect::<Vec<_>>()).median;
-            let commits: BTreeSet<_> = commits.map(|commit| format!("`{commit}`")).collect();
+    fn commits(&self) -> anyhow::Result<MarkdownTable> {
+        let first = self.runs.first().context("there is no run")?;
+        let mut rows = Vec::new();
+        let mut together_s = 0.0;
+        for name in first.measurements.keys() {
+            let mut commits = BTreeSet::new();
+            let mut runs_took_s = Vec::new();
+            for section in self.sections(name) {
+                commits.extend(section.commit().map(|commit| format!("`{commit}`")));
+                runs_took_s.push(section.took_s);
+            }
+            let took_s = Spread::of(&runs_took_s).median;
             rows.push(vec![
                 name.clone(),
                 commits.into_iter().join(", "),
@@ -258,40 +231,101 @@ impl Published {
             String::new(),
             format!("{:.1} minutes", together_s / 60.0),
         ]);
-        Ok((
-            ["measurement", "commits", "one run takes"]
-                .map(str::to_owned)
-                .into(),
-            rows,
-        ))
+        let head = ["measurement", "commits", "one run takes"];
+        Ok(MarkdownTable::new(head, rows))
     }
 
     /// A figure in each run that has it.
     fn figures(&self, measurement: &str, name: &str) -> Vec<&Figure> {
-        let sections = self
-            .runs
+        let figures = self
+            .sections(measurement)
+            .flat_map(|section| &section.figures);
+        figures.filter(|figure| figure.name == name).collect()
+    }
+
+    /// A measurement in each run that has it.
+    fn sections(&self, measurement: &str) -> impl Iterator<Item = &Section> {
+        self.runs
             .iter()
-            .filter_map(|run| run.measurements.get(measurement));
-        sections
-            .flat_map(|section| &section.figures)
-            .filter(|figure| figure.name == name)
-            .collect()
+            .filter_map(move |run| run.measurements.get(measurement))
     }
 }
 
-fn interval(
-    Spread {
-        median,
-        lowest,
-        highest,
-    }: Spread,
-) -> String {
-    let [median, lowest, highest] = [median, lowest, highest].map(text);
-    if lowest == highest {
-        median
-    } else {
-        format!("{median} ({lowest} to {highest})")
+fn plots_of(run: &Results) -> impl Iterator<Item = &Plot> {
+    run.measurements.values().flat_map(|section| &section.plots)
+}
+
+/// What a block shows: the text after `<!-- bench ` names it.
+enum Block<'document> {
+    Bills,
+    Limits,
+    Runs,
+    Figures(FigureTable<'document>),
+}
+
+impl<'document> Block<'document> {
+    fn parse(title: &'document str, table: &str) -> anyhow::Result<Self> {
+        Ok(match title {
+            "bills" => Self::Bills,
+            "limits" => Self::Limits,
+            "runs" => Self::Runs,
+            _ => Self::Figures(FigureTable::parse(title, table)?),
+        })
     }
+}
+
+/// A table of one measurement's figures. People write its head and the first cell of each row. A
+/// column "A / B" has the ratios of two others.
+struct FigureTable<'document> {
+    measurement: &'document str,
+    /// The name of a cell's figure, with `{row}` and `{column}`.
+    name: &'document str,
+    head: Cells,
+    /// The first cell of each row.
+    labels: Vec<String>,
+}
+
+impl<'document> FigureTable<'document> {
+    fn parse(title: &'document str, table: &str) -> anyhow::Result<Self> {
+        let (measurement, name) = title.split_once(": ").context("a measurement")?;
+        let mut lines = table.lines();
+        let head = cells(lines.next().context("a head")?);
+        let mut labels = Vec::new();
+        // The line below the head is the rule.
+        for line in lines.skip(1) {
+            labels.extend(cells(line).into_iter().next());
+        }
+        Ok(Self {
+            measurement,
+            name,
+            head,
+            labels,
+        })
+    }
+
+    fn figure_name(&self, label: &str, column: &str) -> String {
+        self.name
+            .replace("{row}", label)
+            .replace("{column}", column)
+    }
+}
+
+fn cells(line: &str) -> Cells {
+    let cells = line.trim_matches('|').split('|');
+    cells.map(|cell| cell.trim().to_owned()).collect()
+}
+
+fn refuse_empty(table: &MarkdownTable) -> anyhow::Result<()> {
+    for (column, name) in table.head.iter().enumerate().skip(1) {
+        let mut cells = table.rows.iter().filter_map(|row| row.get(column));
+        let is_empty = cells.all(|cell| cell == NOT_MEASURED);
+        ensure!(!is_empty, "a column has no figure: {name}");
+    }
+    for row in &table.rows {
+        let is_empty = row.iter().skip(1).all(|cell| cell == NOT_MEASURED);
+        ensure!(!is_empty, "a row has no figure: {row:?}");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -303,7 +337,9 @@ mod tests {
             .unwrap()
             .map(|file| file.unwrap().path());
         let newest = fs::File::open(files.max().unwrap()).unwrap();
-        Published::new(serde_json::from_slice(&zstd::decode_all(newest).unwrap()).unwrap())
+        Published {
+            runs: serde_json::from_slice(&zstd::decode_all(newest).unwrap()).unwrap(),
+        }
     }
 
     #[test]
@@ -320,19 +356,18 @@ mod tests {
     fn figures_in(text: &str) -> BTreeSet<String> {
         let words = text
             .split([' ', '\n', '|', '(', ')', ';', '?'])
-            .map(|word| word.trim_end_matches(['.', ',']));
-        let is_number = |word: &str| word.starts_with(|char: char| char.is_ascii_digit());
-        let figures = words
-            .filter(|word| !word.is_empty())
-            .tuple_windows()
-            .filter_map(|(word, unit)| {
-                let is_duration = is_number(word) && ["us", "ms", "s"].contains(&unit);
-                let is_alone = word.starts_with('$') || is_number(word) && word.contains(',');
-                is_duration
-                    .then(|| format!("{word} {unit}"))
-                    .or(is_alone.then(|| word.to_owned()))
-            });
-        figures.collect()
+            .map(|word| word.trim_end_matches(['.', ',']))
+            .filter(|word| !word.is_empty());
+        let mut figures = BTreeSet::new();
+        for (word, next) in words.tuple_windows() {
+            let is_number = word.starts_with(|char: char| char.is_ascii_digit());
+            if is_number && ["us", "ms", "s"].contains(&next) {
+                figures.insert(format!("{word} {next}"));
+            } else if word.starts_with('$') || is_number && word.contains(',') {
+                figures.insert(word.to_owned());
+            }
+        }
+        figures
     }
 
     #[test]
@@ -345,7 +380,8 @@ mod tests {
             .skip(1)
             .map(|part| part.split_once(ENDS).unwrap().0)
             .collect::<String>();
-        let (named, shown) = (figures_in(summary), figures_in(&blocks));
+        let named = figures_in(summary);
+        let shown = figures_in(&blocks);
         assert!(
             named.len() > 8 && named.is_subset(&shown),
             "{:?}",

@@ -17,7 +17,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use itertools::Itertools;
 
-use crate::report::{Plot, Report, Row, Series, markdown_table, text};
+use crate::report::{MarkdownTable, Plot, Report, Series, text};
 use bill::{PARTS, bill, cheaper, meeting, page_view_usd};
 use model::{Design, REDIS_BYTES};
 pub(crate) use model::{Write, designs, stored_bytes};
@@ -122,60 +122,57 @@ pub(crate) fn print(month: &Month) -> anyhow::Result<()> {
         prices.region,
         prices.looked_up
     );
-    println!("{}\n{LEFT_OUT}", markdown_table(&table(month, &prices)?));
+    println!("{}\n{LEFT_OUT}", table(month, &prices)?.text());
     Ok(())
 }
 
-/// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper:
-/// the head and the rows of a table.
-fn table(month: &Month, prices: &Prices) -> anyhow::Result<(Row, Vec<Row>)> {
+/// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper.
+fn table(month: &Month, prices: &Prices) -> anyhow::Result<MarkdownTable> {
     let designs = designs(month.text, month.depth, month.redis_bytes)?;
     let ours = designs.first().context("a design")?;
-    let row = |label: &str, cell: &dyn Fn(&Design) -> String| {
-        [label.to_owned()]
-            .into_iter()
-            .chain(designs.iter().map(cell))
-            .collect_vec()
-    };
-    let usd = |usd: f64| format!("${}", text(usd));
-    let part = |place: usize| {
-        move |design: &Design| {
-            usd(bill(design, month, prices)
-                .into_iter()
-                .skip(place)
-                .take(1)
-                .sum())
-        }
-    };
-    let mut rows: Vec<Row> = PARTS
+    let mut head = vec!["US dollars".to_owned()];
+    for design in &designs {
+        head.push(design.name.replace("four indexes with", "with"));
+    }
+    let bills: Vec<[f64; PARTS.len()]> = designs
         .iter()
-        .enumerate()
-        .map(|(place, name)| row(name, &part(place)))
+        .map(|design| bill(design, month, prices))
         .collect();
-    rows.push(row("together", &|design| {
-        usd(bill(design, month, prices).iter().sum())
-    }));
+    let mut rows = Vec::new();
+    for (part, name) in PARTS.into_iter().enumerate() {
+        let mut row = vec![name.to_owned()];
+        for bill in &bills {
+            row.push(dollars(bill.get(part).copied().unwrap_or_default()));
+        }
+        rows.push(row);
+    }
+    let mut together = vec!["together".to_owned()];
+    together.extend(bills.iter().map(|bill| dollars(bill.iter().sum())));
+    rows.push(together);
     let of_three = &month.with_all_views_of(SHOWN_RATINGS);
     for (label, month) in [
         ("Pagemark is cheaper, page views for each write", month),
         ("the same, if all have three ratings", of_three),
     ] {
-        let from = |design: &Design| match design.name == ours.name {
-            true => "-".to_owned(),
-            false => cheaper((ours, design), month, prices),
-        };
-        rows.push(row(label, &from));
+        let mut row = vec![label.to_owned()];
+        for design in &designs {
+            row.push(if design.name == ours.name {
+                "-".to_owned()
+            } else {
+                cheaper((ours, design), month, prices)
+            });
+        }
+        rows.push(row);
     }
-    Ok((
-        row("US dollars", &|design| {
-            design.name.replace("four indexes with", "with")
-        }),
-        rows,
-    ))
+    Ok(MarkdownTable { head, rows })
+}
+
+fn dollars(usd: f64) -> String {
+    format!("${}", text(usd))
 }
 
 /// The bills of the default month.
-pub(crate) fn published() -> anyhow::Result<(Row, Vec<Row>)> {
+pub(crate) fn published() -> anyhow::Result<MarkdownTable> {
     table(&Month::parse("")?, &Prices::published()?)
 }
 

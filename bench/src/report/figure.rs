@@ -1,11 +1,16 @@
 //! A figure, and numbers as people read them.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::measure::Spread;
 
 /// Beyond so many decimals a number is written with a power of ten.
 const DECIMALS_MAX: usize = 6;
+
+/// How a value is written that is not there.
+pub(crate) const NOT_MEASURED: &str = "-";
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Figure {
@@ -60,8 +65,22 @@ impl Figure {
         }
     }
 
+    /// The limit that the note names.
+    pub(crate) fn limit(&self) -> anyhow::Result<Option<Limit>> {
+        Ok(
+            if let Some((_, number)) = self.note.split_once(Limit::AT_LEAST) {
+                Some(Limit::AtLeast(leading_number(number)?))
+            } else if let Some((_, number)) = self.note.split_once(Limit::AT_MOST) {
+                Some(Limit::AtMost(leading_number(number)?))
+            } else {
+                None
+            },
+        )
+    }
+
     fn range(&self) -> String {
-        let (lowest, highest) = (text(self.lowest), text(self.highest));
+        let lowest = text(self.lowest);
+        let highest = text(self.highest);
         if lowest == highest {
             String::new()
         } else {
@@ -85,11 +104,57 @@ impl Figure {
     }
 }
 
+/// What a figure should reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Limit {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl Limit {
+    const AT_LEAST: &str = "at least ";
+    const AT_MOST: &str = "at most ";
+
+    pub(crate) fn is_met_by(self, value: f64) -> bool {
+        match self {
+            Self::AtLeast(limit) => value >= limit,
+            Self::AtMost(limit) => value <= limit,
+        }
+    }
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(limit) => write!(formatter, "{}{}", Self::AT_LEAST, text(*limit)),
+            Self::AtMost(limit) => write!(formatter, "{}{}", Self::AT_MOST, text(*limit)),
+        }
+    }
+}
+
+/// The number at the beginning of a text such as "40 at 1,000,000 comments".
+fn leading_number(text: &str) -> anyhow::Result<f64> {
+    let number = text.split([' ', ';']).next().unwrap_or_default();
+    Ok(number.parse()?)
+}
+
+/// A median, and in brackets the lowest and the highest value.
+pub(crate) fn interval(spread: Spread) -> String {
+    let median = text(spread.median);
+    let lowest = text(spread.lowest);
+    let highest = text(spread.highest);
+    if lowest == highest {
+        median
+    } else {
+        format!("{median} ({lowest} to {highest})")
+    }
+}
+
 /// A number with three significant digits. Whole numbers and large ones keep all digits and get
 /// thousands separators: "0.0473", "12.5", "1,250".
 pub(crate) fn text(value: f64) -> String {
     if !value.is_finite() {
-        return "-".to_owned();
+        return NOT_MEASURED.to_owned();
     }
     if value == value.trunc() {
         return separated(&format!("{value:.0}"));
@@ -113,15 +178,17 @@ pub(crate) fn count(value: impl Into<u64>) -> String {
 
 /// Inserts a comma after each three digits before the point.
 fn separated(number: &str) -> String {
-    let (sign, digits) = number
-        .strip_prefix('-')
-        .map_or(("", number), |digits| ("-", digits));
-    let (whole, fraction) = digits
-        .find('.')
-        .map_or((digits, ""), |point| digits.split_at(point));
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", number),
+    };
+    let (whole, fraction) = match digits.find('.') {
+        Some(point) => digits.split_at(point),
+        None => (digits, ""),
+    };
     let mut text = sign.to_owned();
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+    for (position, digit) in whole.chars().enumerate() {
+        if position > 0 && (whole.len() - position).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -10,30 +10,33 @@ const CARGO_LOCK: &str = include_str!("../../../Cargo.lock");
 
 /// This machine and its versions, in one line.
 pub(super) fn this_machine() -> String {
-    let field = |file: &str, name: &str| {
-        let text = fs::read_to_string(file).unwrap_or_default();
-        let line = text.lines().find_map(|line| line.strip_prefix(name));
-        line.unwrap_or("unknown")
-            .trim_start_matches([' ', '\t', ':'])
-            .to_owned()
+    let processor = field("/proc/cpuinfo", "model name");
+    let cores: usize = match available_parallelism() {
+        Ok(cores) => cores.into(),
+        Err(_) => 0,
     };
-    let (processor, memory) = (
-        field("/proc/cpuinfo", "model name"),
-        field("/proc/meminfo", "MemTotal"),
-    );
-    let (cores, kernel) = (
-        available_parallelism().map_or(0, Into::into),
-        field("/proc/sys/kernel/osrelease", ""),
-    );
-    let mut engine = CARGO_LOCK
+    let memory = field("/proc/meminfo", "MemTotal");
+    let kernel = field("/proc/sys/kernel/osrelease", "");
+    // The line after a package's name has its version.
+    let mut package = CARGO_LOCK
         .lines()
         .skip_while(|line| *line != "name = \"dynoxide-rs\"");
-    let engine = engine.nth(1).unwrap_or_default();
-    let [rustc, redis, postgres] =
-        ["rustc", "redis-server", "postgres"].map(|name| first_line(name, &["--version"]));
+    let engine = package.nth(1).unwrap_or_default();
+    let rustc = first_line("rustc", &["--version"]);
+    let redis = first_line("redis-server", &["--version"]);
+    let postgres = first_line("postgres", &["--version"]);
     format!(
         "{processor}, {cores} cores, {memory}, kernel {kernel}. Engine {engine}, {rustc}, {redis}, {postgres}"
     )
+}
+
+/// The text after the name, in the first line of a file that begins with it.
+fn field(file: &str, name: &str) -> String {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.unwrap_or("unknown")
+        .trim_start_matches([' ', '\t', ':'])
+        .to_owned()
 }
 
 /// When, how and with which code a measurement begins, in one line.
@@ -55,10 +58,9 @@ fn first_line(program: &str, arguments: &[&str]) -> String {
         .args(arguments)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output();
-    let text = output
-        .map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-        .unwrap_or_default();
-    text.lines()
-        .next()
-        .map_or_else(|| format!("no {program}"), str::to_owned)
+    let printed = output.map(|output| output.stdout).unwrap_or_default();
+    match String::from_utf8_lossy(&printed).lines().next() {
+        Some(line) => line.to_owned(),
+        None => format!("no {program}"),
+    }
 }

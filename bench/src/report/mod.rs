@@ -13,10 +13,10 @@ use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use figure::{Figure, count, text};
+pub(crate) use figure::{Figure, NOT_MEASURED, count, interval, text};
 pub(crate) use machine::QUICK;
 use machine::{this_machine, this_run};
-pub(crate) use markdown::{Row, markdown_table};
+pub(crate) use markdown::{Cells, MarkdownTable};
 pub(crate) use plot::{Plot, Series};
 
 use crate::measure::Spread;
@@ -39,6 +39,18 @@ pub(crate) struct Results {
     pub(crate) measurements: BTreeMap<String, Section>,
 }
 
+impl Results {
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
+        let bytes = fs::read(path).with_context(|| path.display().to_string())?;
+        serde_json::from_slice(&bytes).with_context(|| {
+            format!(
+                "{} is broken, or of another version of bench: delete it",
+                path.display()
+            )
+        })
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Section {
     pub(crate) run: String,
@@ -47,6 +59,14 @@ pub(crate) struct Section {
     pub(crate) failure: Option<String>,
     pub(crate) figures: Vec<Figure>,
     pub(crate) plots: Vec<Plot>,
+}
+
+impl Section {
+    /// The commit of the measured code.
+    pub(crate) fn commit(&self) -> Option<&str> {
+        let (_, commit) = self.run.split_once("commit ")?;
+        commit.split(',').next()
+    }
 }
 
 /// The results so far, and the current measurement.
@@ -63,7 +83,7 @@ impl Report {
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let file = folder.join(JSON);
         let results = if file.exists() {
-            read(&file)?
+            Results::read(&file)?
         } else {
             Results::default()
         };
@@ -139,46 +159,25 @@ impl Report {
     }
 }
 
-pub(crate) fn read(path: &Path) -> anyhow::Result<Results> {
-    let bytes = fs::read(path).with_context(|| path.display().to_string())?;
-    let how = || {
-        format!(
-            "{} is broken, or of another version of bench: delete it",
-            path.display()
-        )
-    };
-    serde_json::from_slice(&bytes).with_context(how)
-}
-
 /// The run and its machine, and a table of all figures.
-fn markdown(
-    Results {
-        machine,
-        measurements,
-    }: &Results,
-) -> anyhow::Result<String> {
-    let mut text = format!("{machine}\n\n");
-    for (name, section) in measurements {
-        let failure = section
-            .failure
-            .as_ref()
-            .map_or(String::new(), |failure| format!(", FAILED: {failure}"));
-        writeln!(
-            text,
-            "- {name}: {}, {:.0} s{failure}",
-            section.run, section.took_s
-        )?;
+fn markdown(results: &Results) -> anyhow::Result<String> {
+    let mut text = format!("{}\n\n", results.machine);
+    for (name, section) in &results.measurements {
+        write!(text, "- {name}: {}, {:.0} s", section.run, section.took_s)?;
+        if let Some(failure) = &section.failure {
+            write!(text, ", FAILED: {failure}")?;
+        }
+        writeln!(text)?;
     }
     writeln!(
         text,
         "\n| measurement | figure | value | unit | lowest to highest | note |"
     )?;
     writeln!(text, "| --- | --- | ---: | --- | --- | --- |")?;
-    for (name, figure) in measurements
-        .iter()
-        .flat_map(|(name, of)| of.figures.iter().map(move |figure| (name, figure)))
-    {
-        writeln!(text, "| {name} | {} |", figure.cells())?;
+    for (name, section) in &results.measurements {
+        for figure in &section.figures {
+            writeln!(text, "| {name} | {} |", figure.cells())?;
+        }
     }
     Ok(text)
 }
