@@ -96,14 +96,22 @@ BENCH_BUILD := cargo build --locked --release --package bench --package api --pa
 BENCH := $(TARGET)/release/bench
 BENCH_RUNS := $(TARGET)/bench/runs
 
-# A part is merged into the earlier runs. A failed measurement does not keep the next run from starting.
-bench: tools redis postgres ab ## Measure everything, RUNS=5 times, or NAME=index,api; see target/bench/runs/1/report.md
+# For PostgreSQL's programs, which Debian does not put on the PATH.
+BENCH_PATH := PATH="$$PATH:$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)"
+
+# A part is merged into the earlier runs. A failed measurement does not keep the next run from starting. With a base, each
+# of the rounds runs both revisions.
+bench: tools redis postgres ab ## Measure everything, RUNS=5 times, or NAME=index,api; see target/bench/runs/1/report.md; with BASE=REV beside that revision
+ifdef BASE
+	@$(BENCH_PATH) BASE="$(BASE)" BUILD="$(BENCH_BUILD)" NAME="$(NAME)" RUNS=$(or $(RUNS),5) sh scripts/bench-revisions.sh
+else
 	$(BENCH_BUILD)
 	$(if $(NAME),,rm -rf $(BENCH_RUNS))
-	export PATH="$$PATH:$$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1)"; \
+	export $(BENCH_PATH); \
 	status=0; for run in $$(seq $(or $(RUNS),1)); do \
 	    $(BENCH) --folder $(BENCH_RUNS)/$$run $(if $(NAME),--only $(NAME)) || status=1; \
 	done; exit $$status
+endif
 
 bench-publish: ## Keep the last runs in bench/results, and write their figures into the documents and plots
 	$(BENCH) publish $(BENCH_RUNS)/*/report.json

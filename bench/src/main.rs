@@ -12,6 +12,7 @@ mod overheads;
 mod published;
 mod recorded_table;
 mod report;
+mod revisions;
 mod scale;
 mod server;
 mod site;
@@ -61,6 +62,13 @@ enum Command {
     /// Keeps the reports of several runs in bench/results, and writes their figures into the
     /// documents and plots.
     Publish { files: Vec<PathBuf> },
+    /// Compares two revisions by the reports of their rounds. `make bench BASE=REV` runs the rounds.
+    CompareRevisions {
+        /// Its folders 1, 2 and so on have the base's reports.
+        base: PathBuf,
+        /// The same of the revision that is compared with the base.
+        new: PathBuf,
+    },
 }
 
 /// The measurements, in the order in which they run. `Index` is first: it measures the memory of
@@ -99,6 +107,7 @@ async fn main() -> anyhow::Result<()> {
         Some(Command::Cost(month)) => money::print(month),
         Some(Command::Compare(args)) => endpoint::run(args).await,
         Some(Command::Publish { files }) => published::publish(files),
+        Some(Command::CompareRevisions { base, new }) => revisions::print(base, new),
         None => measure_all(&args).await,
     }
 }

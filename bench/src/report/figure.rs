@@ -9,6 +9,21 @@ use crate::measure::Spread;
 /// Beyond so many decimals a number is written with a power of ten.
 const DECIMALS_MAX: usize = 6;
 
+/// Units of what a call or a comment takes, and of what should not be there at all.
+const LOWER_IS_BETTER: [&str; 10] = [
+    "us",
+    "ms",
+    "bytes",
+    "bytes/comment",
+    "bytes in table and indexes",
+    "read units",
+    "write units",
+    "US dollars",
+    // That were discarded.
+    "items",
+    // That were wrong.
+    "pages",
+];
 /// How a value is written that is not there.
 pub(crate) const NOT_MEASURED: &str = "-";
 
@@ -16,7 +31,7 @@ pub(crate) const NOT_MEASURED: &str = "-";
 pub(crate) struct Figure {
     pub(crate) name: String,
     pub(crate) value: f64,
-    unit: String,
+    pub(crate) unit: String,
     lowest: f64,
     highest: f64,
     pub(crate) note: String,
@@ -78,6 +93,17 @@ impl Figure {
         )
     }
 
+    /// By the limit in its note, or by its unit. `None` if neither tells.
+    pub(crate) fn better(&self) -> anyhow::Result<Option<Better>> {
+        Ok(match self.limit()? {
+            Some(Limit::AtLeast(_)) => Some(Better::Higher),
+            Some(Limit::AtMost(_)) => Some(Better::Lower),
+            None if self.unit.ends_with("/s") => Some(Better::Higher),
+            None if LOWER_IS_BETTER.contains(&self.unit.as_str()) => Some(Better::Lower),
+            None => None,
+        })
+    }
+
     fn range(&self) -> String {
         let lowest = text(self.lowest);
         let highest = text(self.highest);
@@ -102,6 +128,14 @@ impl Figure {
             self.range()
         )
     }
+}
+
+/// Which values of a figure are better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display)]
+#[strum(serialize_all = "lowercase")]
+pub(crate) enum Better {
+    Higher,
+    Lower,
 }
 
 /// What a figure should reach.

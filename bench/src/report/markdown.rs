@@ -1,5 +1,7 @@
 //! Tables in Markdown.
 
+use std::iter;
+
 /// The cells of a line.
 pub(crate) type Cells = Vec<String>;
 
@@ -18,15 +20,38 @@ impl MarkdownTable {
 
     /// Its text. The cells of every column but the first stand at the right.
     pub(crate) fn text(&self) -> String {
-        let mut rule = vec!["---:".to_owned(); self.head.len()];
-        if let Some(first) = rule.first_mut() {
-            *first = "---".to_owned();
+        let mut rule = Vec::new();
+        for column in 0..self.head.len() {
+            rule.push(if column == 0 { "---" } else { "---:" }.to_owned());
         }
         let mut text = line(&self.head) + &line(&rule);
         for row in &self.rows {
             text.push_str(&line(row));
         }
         text
+    }
+
+    /// The same with cells of equal width in each column, for a terminal.
+    pub(crate) fn aligned(mut self) -> Self {
+        for column in 0..self.head.len() {
+            let width = self.width(column);
+            for row in iter::once(&mut self.head).chain(&mut self.rows) {
+                if let Some(cell) = row.get_mut(column) {
+                    *cell = if column == 0 {
+                        format!("{cell:<width$}")
+                    } else {
+                        format!("{cell:>width$}")
+                    };
+                }
+            }
+        }
+        self
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let rows = iter::once(&self.head).chain(&self.rows);
+        let widths = rows.filter_map(|row| Some(row.get(column)?.chars().count()));
+        widths.max().unwrap_or_default()
     }
 }
 

@@ -30,7 +30,7 @@ pub(crate) const FOUR_INDEXES_BATCH: &str = "four indexes with the page index an
 /// The same with transactional counters, so that its pages show totals like Pagemark's.
 pub(crate) const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
 
-const JSON: &str = "report.json";
+pub(crate) const JSON: &str = "report.json";
 const MARKDOWN: &str = "report.md";
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -66,6 +66,12 @@ impl Section {
     pub(crate) fn commit(&self) -> Option<&str> {
         let (_, commit) = self.run.split_once("commit ")?;
         commit.split(',').next()
+    }
+
+    /// The load of the machine when the measurement began.
+    pub(crate) fn load(&self) -> Option<f64> {
+        let (_, load) = self.run.split_once("load ")?;
+        load.split(',').next()?.parse().ok()
     }
 }
 
