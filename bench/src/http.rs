@@ -56,12 +56,12 @@ pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(Stat
         .with_context(|| format!("{path} is not answered"))?
 }
 
-pub(crate) struct Server {
+pub(crate) struct HttpServer {
     pub(crate) address: SocketAddr,
     accepting: JoinHandle<()>,
 }
 
-impl Server {
+impl HttpServer {
     /// Answers requests on a free port. An error breaks the connection, so the caller sees it.
     pub(crate) async fn start<Answered>(
         answer: impl Fn(Request<Incoming>) -> Answered + Clone + Send + 'static,
@@ -88,7 +88,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         self.accepting.abort();
     }

@@ -35,9 +35,9 @@ use table::{PageQuery, Table};
 
 use crate::{
     http::{self, address_in},
-    listing::{Listing, PAGE_SIZE, PRODUCT},
+    listing::{ExpectedListing, PAGE_SIZE, PRODUCT},
     measure::Latencies,
-    report::{PAGEMARK, Plot, Report, Series, count},
+    report::{BenchReport, PAGEMARK, Plot, PlotLine, count},
     stores::{Redis, ranked},
     workload::Comments,
 };
@@ -56,7 +56,7 @@ const IDLE_PAUSE_MAX_MS: u64 = 60;
 
 /// `comments` are posted to find the maximum rate. In each of the other parts, `watched` are.
 pub(crate) async fn measure(
-    report: &mut Report,
+    report: &mut BenchReport,
     comments: u32,
     watched: u32,
 ) -> anyhow::Result<()> {
@@ -124,14 +124,14 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-fn add(report: &mut Report, when: &str, lags: &Latencies) -> Series {
+fn add(report: &mut BenchReport, when: &str, lags: &Latencies) -> PlotLine {
     let ms = |percent: f64| lags.percentile_us(percent / 100.0) / 1e3;
     report.add(format!("{when}: both, p50"), ms(50.0), "ms");
     report.add(format!("{when}: both, most"), ms(100.0), "ms");
     let points = (1..=20)
         .map(|part| f64::from(part) * 5.0)
         .map(|percent| (percent, ms(percent)));
-    Series::new(
+    PlotLine::new(
         format!("{PAGEMARK}, {when}"),
         [(0.0, 0.0)].into_iter().chain(points),
     )
@@ -245,7 +245,7 @@ impl Watcher {
     /// its check.
     async fn read_some(&self, count: u32) -> anyhow::Result<[f64; 2]> {
         let filter = Filter::new(None, Some(RatingSet::parse("1.4.5")?));
-        let listing = Listing::new(&ProductId::parse(PRODUCT)?, filter);
+        let listing = ExpectedListing::new(&ProductId::parse(PRODUCT)?, filter);
         let (address, table_id) = (address_in(&self.api_url)?, self.table.describe().await?.id);
         let text = |comment: &Value, name: &str| {
             comment.get(name).and_then(Value::as_str).map(str::to_owned)

@@ -47,21 +47,21 @@ pub(crate) fn drawn(
     }))
 }
 
-pub(crate) fn all_and_union() -> anyhow::Result<Vec<Listing>> {
+pub(crate) fn all_and_union() -> anyhow::Result<Vec<ExpectedListing>> {
     let (product, union) = (ProductId::parse(PRODUCT)?, Some(RatingSet::parse(UNION)?));
     Ok(vec![
-        Listing::new(&product, Filter::ANY),
-        Listing::new(&product, Filter::new(None, union)),
+        ExpectedListing::new(&product, Filter::ANY),
+        ExpectedListing::new(&product, Filter::new(None, union)),
     ])
 }
 
 #[derive(Debug)]
-pub(crate) struct Listing {
+pub(crate) struct ExpectedListing {
     pub(crate) key: FilterKey,
     comments: Vec<Listed>,
 }
 
-impl Listing {
+impl ExpectedListing {
     pub(crate) fn new(product: &ProductId, filter: Filter) -> Self {
         Self {
             key: FilterKey {
@@ -94,10 +94,10 @@ impl Listing {
             .map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
     }
 
-    pub(crate) fn four_index_query(&self) -> anyhow::Result<four_index::PageQuery> {
+    pub(crate) fn four_index_query(&self) -> anyhow::Result<four_index::MergedQuery> {
         let (FilterKey { product, filter }, page_size) =
             (self.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
-        Ok(four_index::PageQuery {
+        Ok(four_index::MergedQuery {
             product,
             filter,
             page_size,

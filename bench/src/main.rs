@@ -28,21 +28,21 @@ use itertools::Itertools;
 use compare::endpoint::{self, EndpointArgs};
 use measure::Effort;
 use overheads::{api, fan_out, index, repair};
-use report::Report;
+use report::BenchReport;
 
 /// Measures Pagemark. Figures are merged into report.json, and report.md beside it has them as a
 /// table.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, args_conflicts_with_subcommands = true)]
-struct Args {
+struct BenchArgs {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<BenchCommand>,
     /// The folder of the report and its plots.
     #[arg(long, value_name = "FOLDER", default_value = "target/bench/runs/1")]
     folder: PathBuf,
     /// Only this measurement; several times, or with commas, for several [default: all].
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
-    only: Vec<Name>,
+    only: Vec<Measurement>,
     /// How many comments, instead of each measurement's own number.
     #[arg(long, value_name = "N")]
     comments: Option<u32>,
@@ -52,7 +52,7 @@ struct Args {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum BenchCommand {
     /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing
     /// is measured.
     Cost(money::Month),
@@ -75,7 +75,7 @@ enum Command {
 /// this process, and others leave it large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum, strum::Display)]
 #[strum(serialize_all = "kebab-case")]
-enum Name {
+enum Measurement {
     /// The handler of `page-indexer` beside a bare pipeline of the same `ZADD`s, and the memory of
     /// the page index.
     Index,
@@ -102,26 +102,26 @@ enum Name {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let args = Args::parse();
+    let args = BenchArgs::parse();
     match &args.command {
-        Some(Command::Cost(month)) => money::print(month),
-        Some(Command::Compare(args)) => endpoint::run(args).await,
-        Some(Command::Publish { files }) => published::publish(files),
-        Some(Command::CompareRevisions { base, new }) => revisions::print(base, new),
+        Some(BenchCommand::Cost(month)) => money::print(month),
+        Some(BenchCommand::Compare(args)) => endpoint::run(args).await,
+        Some(BenchCommand::Publish { files }) => published::publish(files),
+        Some(BenchCommand::CompareRevisions { base, new }) => revisions::print(base, new),
         None => measure_all(&args).await,
     }
 }
 
-async fn measure_all(args: &Args) -> anyhow::Result<()> {
+async fn measure_all(args: &BenchArgs) -> anyhow::Result<()> {
     ensure!(
         args.quick || !cfg!(debug_assertions),
         "a debug build measures nothing; use --release, or --quick to try it"
     );
-    let names: Vec<Name> = match args.only.as_slice() {
-        [] => Name::value_variants().to_vec(),
+    let names: Vec<Measurement> = match args.only.as_slice() {
+        [] => Measurement::value_variants().to_vec(),
         only => only.iter().copied().sorted().dedup().collect(),
     };
-    let mut report = Report::open(args.folder.clone())?;
+    let mut report = BenchReport::open(args.folder.clone())?;
     let mut failed = Vec::new();
     for name in names {
         report.begin(&name.to_string(), args.quick);
@@ -140,7 +140,11 @@ async fn measure_all(args: &Args) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result<()> {
+async fn measure(
+    name: Measurement,
+    args: &BenchArgs,
+    report: &mut BenchReport,
+) -> anyhow::Result<()> {
     let quick = args.quick;
     let comments = |of_quick, full| args.comments.unwrap_or(if quick { of_quick } else { full });
     let number = |of_quick: u32, full| if quick { of_quick } else { full };
@@ -149,7 +153,7 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
         Effort { rounds, a_turn }
     };
     match name {
-        Name::Index => {
+        Measurement::Index => {
             index::measure(
                 report,
                 comments(2_000, 1_000_000),
@@ -157,8 +161,8 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
             )
             .await
         }
-        Name::FanOut => fan_out::measure(report, effort((2, 100), (7, 300))).await,
-        Name::Api => {
+        Measurement::FanOut => fan_out::measure(report, effort((2, 100), (7, 300))).await,
+        Measurement::Api => {
             api::measure(
                 report,
                 comments(2_000, 100_000),
@@ -166,22 +170,22 @@ async fn measure(name: Name, args: &Args, report: &mut Report) -> anyhow::Result
             )
             .await
         }
-        Name::Repair => repair::measure(report, comments(500, 4_000), number(1, 5)).await,
-        Name::Compare => {
-            let load = compare::Load {
+        Measurement::Repair => repair::measure(report, comments(500, 4_000), number(1, 5)).await,
+        Measurement::Compare => {
+            let load = compare::CompareEffort {
                 comments: comments(1_000, 50_000),
                 reads: effort((1, 10), (5, 100)),
                 writes: number(2, 300),
             };
             compare::measure(report, load).await
         }
-        Name::Depth => depth::measure(report, comments(2_400, 400_000), quick).await,
-        Name::Lag => lag::measure(report, comments(100, 2_000), number(5, 100)).await,
-        Name::Site => {
+        Measurement::Depth => depth::measure(report, comments(2_400, 400_000), quick).await,
+        Measurement::Lag => lag::measure(report, comments(100, 2_000), number(5, 100)).await,
+        Measurement::Site => {
             let (rounds, requests) = if quick { (1, 40) } else { (5, 1_000) };
             site::measure(report, comments(1_000, 50_000), rounds, requests).await
         }
-        Name::Scale => {
+        Measurement::Scale => {
             scale::measure(report, comments(10_000, 10_000_000), number(100, 2_000)).await
         }
     }

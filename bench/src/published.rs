@@ -11,7 +11,8 @@ use crate::{
     measure::Spread,
     money,
     report::{
-        Cells, Figure, MarkdownTable, NOT_MEASURED, Plot, QUICK, Results, Section, Series, interval,
+        Cells, Figure, MarkdownTable, NOT_MEASURED, Plot, PlotLine, QUICK, Results, Section,
+        interval,
     },
 };
 
@@ -88,7 +89,7 @@ impl Published {
             for (x, _) in &line.points {
                 points.push((*x, self.median_at(&first.name, &line.name, *x)));
             }
-            series.push(Series {
+            series.push(PlotLine {
                 name: line.name.clone(),
                 points,
             });
@@ -121,7 +122,7 @@ impl Published {
             let (table, after) = rest
                 .split_once(ENDS)
                 .with_context(|| format!("{title} has no end"))?;
-            let table = Block::parse(title, table)
+            let table = BlockContent::parse(title, table)
                 .and_then(|block| self.fill(block))
                 .with_context(|| format!("the block {title}"))?
                 .text();
@@ -130,12 +131,12 @@ impl Published {
         Ok(filled)
     }
 
-    fn fill(&self, block: Block<'_>) -> anyhow::Result<MarkdownTable> {
+    fn fill(&self, block: BlockContent<'_>) -> anyhow::Result<MarkdownTable> {
         match block {
-            Block::Bills => money::published(),
-            Block::Limits => self.limits(),
-            Block::Runs => self.commits(),
-            Block::Figures(table) => self.fill_figures(table),
+            BlockContent::Bills => money::published(),
+            BlockContent::Limits => self.limits(),
+            BlockContent::Runs => self.commits(),
+            BlockContent::Figures(table) => self.fill_figures(table),
         }
     }
 
@@ -256,14 +257,14 @@ fn plots_of(run: &Results) -> impl Iterator<Item = &Plot> {
 }
 
 /// What a block shows: the text after `<!-- bench ` names it.
-enum Block<'document> {
+enum BlockContent<'document> {
     Bills,
     Limits,
     Runs,
     Figures(FigureTable<'document>),
 }
 
-impl<'document> Block<'document> {
+impl<'document> BlockContent<'document> {
     fn parse(title: &'document str, table: &str) -> anyhow::Result<Self> {
         Ok(match title {
             "bills" => Self::Bills,

@@ -27,7 +27,7 @@ use hyper::{
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use serde_json::Value;
 
-use crate::http::{self, Server};
+use crate::http::{self, HttpServer};
 
 /// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). Both are
 /// assumptions.
@@ -68,7 +68,7 @@ pub(crate) async fn sleep_precisely(delay: Duration) -> anyhow::Result<()> {
 }
 
 pub(crate) struct RecordedTable {
-    server: Server,
+    server: HttpServer,
     recording: Arc<Recording>,
 }
 
@@ -88,7 +88,7 @@ impl RecordedTable {
             async move { recording.answer(request).await }
         };
         Ok(Self {
-            server: Server::start(answer).await?,
+            server: HttpServer::start(answer).await?,
             recording,
         })
     }
@@ -102,13 +102,13 @@ impl RecordedTable {
     }
 }
 
-type Call = (Bytes, Value);
+type RecordedCall = (Bytes, Value);
 
 struct Recording {
     engine: SocketAddr,
     delay: Delay,
     rng: Mutex<StdRng>,
-    answers: Mutex<HashMap<Call, Response<Bytes>>>,
+    answers: Mutex<HashMap<RecordedCall, Response<Bytes>>>,
     waiting: AtomicUsize,
     most_waiting: AtomicUsize,
 }
@@ -144,7 +144,7 @@ impl Recording {
         Ok(answer.map(Full::new))
     }
 
-    fn recorded(&self, call: &Call) -> Option<Response<Bytes>> {
+    fn recorded(&self, call: &RecordedCall) -> Option<Response<Bytes>> {
         self.answers
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -154,7 +154,7 @@ impl Recording {
 
     async fn record(
         &self,
-        call: Call,
+        call: RecordedCall,
         mut request: Request<Full<Bytes>>,
     ) -> anyhow::Result<Response<Bytes>> {
         request
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
     use crate::{
         http::address_in,
-        stores::{Store, connect, create_table},
+        stores::{TableStore, connect, create_table},
     };
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_engine_answers_a_call_once_and_then_the_recording_answers_in_parallel() {
-        let store = Store::start().await.unwrap();
+        let store = TableStore::start().await.unwrap();
         create_table(&store.table).await.unwrap();
         let key = |name: &str| AttributeValue::S(name.to_owned());
         let put = store

@@ -16,11 +16,11 @@ use page_index::PageIndex;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
 use crate::{
-    listing::{Listing, PAGE_SIZE, PRODUCT, all_and_union, drawn},
+    listing::{ExpectedListing, PAGE_SIZE, PRODUCT, all_and_union, drawn},
     measure::{Latencies, Rounds, Spread, as_f64, timed},
     overheads::index::{TABLE_ID, fill},
-    report::{Plot, Report, Series, count},
-    stores::{FilledStores, Redis, Store, ranked},
+    report::{BenchReport, Plot, PlotLine, count},
+    stores::{FilledStores, Redis, TableStore, ranked},
     workload::Comments,
 };
 
@@ -43,9 +43,9 @@ const DRAWN: [&str; 5] = [
 
 /// Measures at all sizes up to the requested number of comments, with so many pages for each
 /// latency.
-pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyhow::Result<()> {
+pub(crate) async fn measure(report: &mut BenchReport, most: u32, pages: u32) -> anyhow::Result<()> {
     let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    let mut add = |report: &mut Report, comments: u32, name: &str, value: f64, unit: &str| {
+    let mut add = |report: &mut BenchReport, comments: u32, name: &str, value: f64, unit: &str| {
         report.add(format!("{name}, {} comments", count(comments)), value, unit);
         curves
             .entry(name.to_owned())
@@ -105,9 +105,13 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
     }
     for size in READ_SIZES.into_iter().filter(|size| *size <= most) {
         report.step(&format!("reads, {} comments", count(size)));
-        let stores =
-            FilledStores::fill(Store::start().await?, drawn(size)?, all_and_union()?, false)
-                .await?;
+        let stores = FilledStores::fill(
+            TableStore::start().await?,
+            drawn(size)?,
+            all_and_union()?,
+            false,
+        )
+        .await?;
         for (place, name) in [(0, "all"), (1, "3 ratings")] {
             for (share, us) in reads(&stores, stores.listing(place)?, pages).await?.shown() {
                 add(report, size, &format!("page of {name}: {share}"), us, "us");
@@ -140,7 +144,7 @@ pub(crate) async fn measure(report: &mut Report, most: u32, pages: u32) -> anyho
         let points = points
             .iter()
             .map(|(comments, value)| (*comments, value / first));
-        Some(Series::new(name, points.collect::<Vec<_>>()))
+        Some(PlotLine::new(name, points.collect::<Vec<_>>()))
     });
     let axes = ["comments", "times the value with the fewest comments"];
     report.plot(Plot::new("scale", axes, series.collect()))
@@ -159,7 +163,11 @@ fn available_memory_bytes() -> anyhow::Result<f64> {
         * 1_024.0)
 }
 
-async fn reads(stores: &FilledStores, listing: &Listing, pages: u32) -> anyhow::Result<Latencies> {
+async fn reads(
+    stores: &FilledStores,
+    listing: &ExpectedListing,
+    pages: u32,
+) -> anyhow::Result<Latencies> {
     let (mut rng, reader) = (StdRng::seed_from_u64(12), stores.reader());
     for page in (0..SAMPLES)
         .map(|_| rng.random_range(1..=listing.pages()))
@@ -179,7 +187,7 @@ async fn reads(stores: &FilledStores, listing: &Listing, pages: u32) -> anyhow::
 /// each.
 async fn last_page(
     stores: &FilledStores,
-    listing: &Listing,
+    listing: &ExpectedListing,
     requests: u32,
 ) -> anyhow::Result<Spread> {
     let reader = stores.reader();

@@ -71,7 +71,7 @@ impl Home {
         command: &mut Command,
         signal: &str,
         connect: impl AsyncFn() -> anyhow::Result<Client>,
-    ) -> anyhow::Result<(Server, Client)> {
+    ) -> anyhow::Result<(ServerProcess, Client)> {
         let (log, program) = (
             self.path(LOG),
             command.get_program().to_string_lossy().into_owned(),
@@ -87,7 +87,7 @@ impl Home {
         let watchdog = watchdog(child.id(), signal)
             .inspect_err(|_| end(&mut child))
             .with_context(|| format!("a shell that ends {program}"))?;
-        let mut server = Server {
+        let mut server = ServerProcess {
             child,
             watchdog,
             _folder: self.0,
@@ -121,20 +121,20 @@ pub(crate) fn run(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-pub(crate) struct Server {
+pub(crate) struct ServerProcess {
     child: Child,
     watchdog: Child,
     /// Removed after the server has ended.
     _folder: TempDir,
 }
 
-impl Server {
+impl ServerProcess {
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 }
 
-impl Drop for Server {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
         // At the end of its input, the shell signals the server to end. This fails only for a shell
         // that is gone.

@@ -27,9 +27,9 @@ use crate::{
     measure::Spread,
     recorded_table::{Delay, RecordedTable},
     report::{
-        FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Report, count,
+        BenchReport, FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, count,
     },
-    stores::Store,
+    stores::TableStore,
 };
 
 const CLIENTS: u32 = 20;
@@ -46,7 +46,7 @@ const PAGES: [(&str, bool); 5] = [
 
 /// A page of one design at its address, which is its number among the server's pages.
 #[derive(Debug, Clone)]
-struct Page {
+struct SitePage {
     what: String,
     design: &'static str,
     with_total: bool,
@@ -55,13 +55,13 @@ struct Page {
 
 /// Measures with a product of `comments` comments: in each round, so many requests of each page.
 pub(crate) async fn measure(
-    report: &mut Report,
+    report: &mut BenchReport,
     comments: u32,
     rounds: usize,
     requests: u32,
 ) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(comments)));
-    let contestants = Contestants::load(Store::start().await?, comments).await?;
+    let contestants = Contestants::load(TableStore::start().await?, comments).await?;
     let table = RecordedTable::before(
         address_in(&contestants.stores.store.engine_url()?)?,
         Delay::Varying,
@@ -87,7 +87,7 @@ pub(crate) async fn measure(
                 "comments alone"
             }
         );
-        pages.push(Page {
+        pages.push(SitePage {
             what,
             design,
             with_total,
@@ -140,7 +140,7 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-async fn serve(reader: Reader, pages: Vec<Page>) -> anyhow::Result<http::Server> {
+async fn serve(reader: Reader, pages: Vec<SitePage>) -> anyhow::Result<http::HttpServer> {
     let site = Arc::new((reader, pages));
     let answer = move |request: Request<Incoming>| {
         let site = site.clone();
@@ -155,17 +155,17 @@ async fn serve(reader: Reader, pages: Vec<Page>) -> anyhow::Result<http::Server>
             anyhow::Ok(Response::new(Full::new(read(reader, page).await?.into())))
         }
     };
-    http::Server::start(answer).await
+    http::HttpServer::start(answer).await
 }
 
 async fn read(
     reader: &Reader,
-    Page {
+    SitePage {
         design,
         with_total,
         ask,
         ..
-    }: &Page,
+    }: &SitePage,
 ) -> anyhow::Result<String> {
     let of_index = Some(ask.listing.total());
     let (comments, total) = match (*design, with_total) {

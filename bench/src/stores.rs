@@ -27,9 +27,9 @@ use tempfile::TempDir;
 use tokio::time::Instant;
 
 use crate::{
-    listing::{Listing, PAGE_SIZE},
+    listing::{ExpectedListing, PAGE_SIZE},
     measure::as_f64,
-    server::{Home, Server, folder, free_port},
+    server::{Home, ServerProcess, folder, free_port},
     workload::{insertion, primary_item},
 };
 
@@ -44,12 +44,12 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(300);
 
 /// A table on an engine with a file in a folder of its own, or on a service.
-pub(crate) struct Store {
+pub(crate) struct TableStore {
     pub(crate) table: Table,
     engine: Option<(Engine, TempDir)>,
 }
 
-impl Store {
+impl TableStore {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         Self::start_in(folder()?, "bench").await
     }
@@ -152,7 +152,7 @@ pub(crate) struct Redis {
     pub(crate) config: RedisIndexConfig,
     pub(crate) connection: MultiplexedConnection,
     pub(crate) url: String,
-    _server: Server,
+    _server: ServerProcess,
 }
 
 impl Redis {
@@ -208,11 +208,11 @@ impl Redis {
 }
 
 pub(crate) struct FilledStores {
-    pub(crate) store: Store,
+    pub(crate) store: TableStore,
     table_id: Arc<str>,
     pub(crate) redis: Redis,
     pub(crate) redis_bytes_per_comment: f64,
-    pub(crate) listings: Vec<Arc<Listing>>,
+    pub(crate) listings: Vec<Arc<ExpectedListing>>,
 }
 
 impl FilledStores {
@@ -220,9 +220,9 @@ impl FilledStores {
     /// duplicates of these listings. On request, the table of the four-index design gets every
     /// comment and its counters.
     pub(crate) async fn fill(
-        store: Store,
+        store: TableStore,
         mut comments: impl Iterator<Item = anyhow::Result<Comment>>,
-        mut listings: Vec<Listing>,
+        mut listings: Vec<ExpectedListing>,
         with_four_index: bool,
     ) -> anyhow::Result<Self> {
         create_table(&store.table).await?;
@@ -231,7 +231,7 @@ impl FilledStores {
             four.create().await?;
             await_active(store.table.client(), four.name()).await?;
         }
-        let mut load = Load::into(store).await?;
+        let mut load = Loader::into(store).await?;
         let mut redis = Redis::start().await?;
         let empty_bytes = redis.memory_bytes().await?;
         let rebuild = redis.index.begin_rebuild().await?;
@@ -267,7 +267,7 @@ impl FilledStores {
             .await?;
         let listings = listings
             .into_iter()
-            .map(Listing::sorted)
+            .map(ExpectedListing::sorted)
             .collect::<anyhow::Result<_>>()?;
         Ok(Self {
             store,
@@ -305,7 +305,7 @@ impl FilledStores {
         }
     }
 
-    pub(crate) fn listing(&self, place: usize) -> anyhow::Result<&Arc<Listing>> {
+    pub(crate) fn listing(&self, place: usize) -> anyhow::Result<&Arc<ExpectedListing>> {
         self.listings.get(place).context("a listing")
     }
 }
@@ -332,7 +332,11 @@ impl PageReader {
     }
 
     /// The comments of a page, newest first, as the page index names them.
-    pub(crate) async fn named(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Cd>> {
+    pub(crate) async fn named(
+        &self,
+        listing: &ExpectedListing,
+        page: u64,
+    ) -> anyhow::Result<Vec<Cd>> {
         let ranked = ranked(&self.index, &self.table_id, &listing.key, page, PAGE_SIZE).await?;
         ensure!(
             ranked.all == listing.total(),
@@ -344,7 +348,11 @@ impl PageReader {
     }
 
     /// The start key of the query for a page.
-    pub(crate) async fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<Option<Cd>> {
+    pub(crate) async fn start(
+        &self,
+        listing: &ExpectedListing,
+        page: u64,
+    ) -> anyhow::Result<Option<Cd>> {
         Ok(self
             .named(listing, page)
             .await?
@@ -352,7 +360,11 @@ impl PageReader {
             .and_then(Cd::just_after))
     }
 
-    pub(crate) async fn page(&self, listing: &Listing, page: u64) -> anyhow::Result<Vec<Comment>> {
+    pub(crate) async fn page(
+        &self,
+        listing: &ExpectedListing,
+        page: u64,
+    ) -> anyhow::Result<Vec<Comment>> {
         let start = self.start(listing, page).await?;
         self.page_after(listing, start).await
     }
@@ -362,10 +374,10 @@ impl PageReader {
     pub(crate) async fn four_index_page(
         &self,
         four: &FourIndexTable,
-        listing: &Listing,
+        listing: &ExpectedListing,
         page: u64,
         in_batch: bool,
-    ) -> anyhow::Result<four_index::Page> {
+    ) -> anyhow::Result<four_index::MergedPage> {
         let named = self.named(listing, page).await?;
         if in_batch {
             return Ok(four.page_of(&listing.four_index_query()?, &named).await?);
@@ -381,7 +393,7 @@ impl PageReader {
 
     pub(crate) async fn page_after(
         &self,
-        listing: &Listing,
+        listing: &ExpectedListing,
         start: Option<Cd>,
     ) -> anyhow::Result<Vec<Comment>> {
         let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
@@ -450,16 +462,16 @@ pub(crate) fn bare_query(
 
 /// Puts items into the tables of a store: into the file of a stopped engine, or by calls to a
 /// service.
-pub(crate) struct Load {
+pub(crate) struct Loader {
     table: Table,
     file: Option<(Database, TempDir)>,
     waiting: BTreeMap<String, Vec<Item>>,
     count: usize,
 }
 
-impl Load {
+impl Loader {
     /// Stops an engine: only one process may own its file.
-    pub(crate) async fn into(Store { table, engine }: Store) -> anyhow::Result<Self> {
+    pub(crate) async fn into(TableStore { table, engine }: TableStore) -> anyhow::Result<Self> {
         let file = match engine {
             Some((engine, folder)) => {
                 engine.stop().await;
@@ -500,7 +512,7 @@ impl Load {
     async fn push_comment(
         &mut self,
         comment: &Comment,
-        listings: &mut [Listing],
+        listings: &mut [ExpectedListing],
     ) -> anyhow::Result<()> {
         let (primary, table) = (primary_item(comment)?, self.table.name().to_owned());
         let image = Image::of_primary(&primary)?;
@@ -528,14 +540,14 @@ impl Load {
         Ok(())
     }
 
-    pub(crate) async fn finish(mut self) -> anyhow::Result<Store> {
+    pub(crate) async fn finish(mut self) -> anyhow::Result<TableStore> {
         self.flush().await?;
         match self.file {
             Some((database, folder)) => {
                 drop(database);
-                Store::start_in(folder, self.table.name()).await
+                TableStore::start_in(folder, self.table.name()).await
             }
-            None => Ok(Store {
+            None => Ok(TableStore {
                 table: self.table,
                 engine: None,
             }),

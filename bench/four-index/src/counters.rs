@@ -26,12 +26,12 @@ pub enum KeepCounters {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct RatingCounters {
     pub by_rating: [u64; 5],
     pub total: u64,
 }
 
-impl Counters {
+impl RatingCounters {
     pub fn get(&self, rating: Rating) -> u64 {
         self.by_rating
             .get(usize::from(rating.get()) - 1)

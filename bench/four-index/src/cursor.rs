@@ -8,19 +8,19 @@ use std::collections::{HashMap, HashSet};
 use model::{Cd, Rating};
 
 use crate::{
-    key::{PageQuery, Plan},
-    merge::Position,
+    key::{MergedQuery, Plan},
+    merge::PartitionPosition,
 };
 
 /// The position in each partition of a query, in the order of its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cursor(pub(crate) Vec<Position>);
+pub struct MergedCursor(pub(crate) Vec<PartitionPosition>);
 
-impl Cursor {
-    pub(crate) fn after(positions: Vec<Position>) -> Option<Self> {
+impl MergedCursor {
+    pub(crate) fn after(positions: Vec<PartitionPosition>) -> Option<Self> {
         positions
             .iter()
-            .any(|position| *position != Position::End)
+            .any(|position| *position != PartitionPosition::End)
             .then_some(Self(positions))
     }
 
@@ -30,7 +30,7 @@ impl Cursor {
     ///
     /// A walk whose last answers were full learns one call later that a partition has ended.
     pub fn following<'comment>(
-        query: &PageQuery,
+        query: &MergedQuery,
         shown: impl IntoIterator<Item = (&'comment Cd, Rating)>,
         to_come: impl IntoIterator<Item = Rating>,
     ) -> Option<Self> {
@@ -48,9 +48,9 @@ impl Cursor {
         let positions = (0..plan.partitions.len())
             .map(Some)
             .map(|place| match last.get(&place) {
-                _ if !continued.contains(&place) => Position::End,
-                Some(cd) => Position::After((*cd).clone()),
-                None => Position::Beginning,
+                _ if !continued.contains(&place) => PartitionPosition::End,
+                Some(cd) => PartitionPosition::After((*cd).clone()),
+                None => PartitionPosition::Beginning,
             });
         Self::after(positions.collect())
     }
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_cursor_can_be_made_from_the_comments_before_it() {
-        let query = PageQuery {
+        let query = MergedQuery {
             product: ProductId::parse("42").unwrap(),
             filter: Filter::new(None, Some(RatingSet::parse("1.3.5").unwrap())),
             page_size: PageSize::new(20).unwrap(),
@@ -84,18 +84,22 @@ mod tests {
         ];
         let following = |to_come: &[u64]| {
             let to_come = to_come.iter().map(|stars| rating(*stars));
-            Cursor::following(
+            MergedCursor::following(
                 &query,
                 shown.iter().map(|(cd, rating)| (cd, *rating)),
                 to_come,
             )
         };
-        let after = |ms, id| Position::After(cd(ms, id));
-        let all_continue = vec![after(8, "b"), Position::Beginning, after(7, "c")];
-        assert_eq!(following(&[5, 3, 1]), Cursor::after(all_continue));
+        let after = |ms, id| PartitionPosition::After(cd(ms, id));
+        let all_continue = vec![after(8, "b"), PartitionPosition::Beginning, after(7, "c")];
+        assert_eq!(following(&[5, 3, 1]), MergedCursor::after(all_continue));
         assert_eq!(
             following(&[5]),
-            Cursor::after(vec![Position::End, Position::End, after(7, "c")])
+            MergedCursor::after(vec![
+                PartitionPosition::End,
+                PartitionPosition::End,
+                after(7, "c")
+            ])
         );
         assert_eq!(following(&[]), None);
     }

@@ -96,7 +96,7 @@ pub(crate) fn start_key(index: Index, partition: &str, after: &Cd) -> Item {
 }
 
 #[derive(Debug, Deserialize)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     #[serde(rename = "GSISK")]
     cd: String,
     language: String,
@@ -105,7 +105,7 @@ pub(crate) struct Entry {
     comment_blob: CommentBlob,
 }
 
-impl Entry {
+impl IndexEntry {
     pub(crate) fn cd(&self) -> Result<Cd, Malformed> {
         Cd::parse(&self.cd)
     }
@@ -171,7 +171,7 @@ pub(crate) mod tests {
             for index in Index::EVERY.iter().copied() {
                 let projected = projection(&item, index);
                 assert!(item_bytes(&projected) < item_bytes(&item));
-                let entry: Entry = serde_dynamo::from_item(projected).unwrap();
+                let entry: IndexEntry = serde_dynamo::from_item(projected).unwrap();
                 assert_eq!(entry.cd().unwrap(), comment.cd());
                 assert_eq!(entry.into_comment(&comment.product).unwrap(), comment);
             }

@@ -65,14 +65,14 @@ pub(crate) fn partition_key(
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PageQuery {
+pub struct MergedQuery {
     pub product: ProductId,
     pub filter: Filter,
     pub page_size: PageSize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Partition {
+pub(crate) struct QueriedPartition {
     pub(crate) key: String,
     pub(crate) rating: Option<Rating>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Partition {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     pub(crate) index: Index,
-    pub(crate) partitions: Vec<Partition>,
+    pub(crate) partitions: Vec<QueriedPartition>,
 }
 
 impl Plan {
@@ -94,7 +94,7 @@ impl Plan {
             (None, Some(_)) => Index::ByRating,
             (Some(_), Some(_)) => Index::ByLanguageAndRating,
         };
-        let partition = |rating| Partition {
+        let partition = |rating| QueriedPartition {
             key: partition_key(product, language, rating),
             rating,
         };

@@ -30,8 +30,8 @@ mod table;
 mod writer;
 
 pub use cost::{ReadCost, WriteCost, write_cost_by_rules};
-pub use counters::{Counters, KeepCounters, Tally};
-pub use cursor::Cursor;
+pub use counters::{KeepCounters, RatingCounters, Tally};
+pub use cursor::MergedCursor;
 pub use item::{comment_item, projection};
-pub use key::{Index, PageQuery, SORT_KEY};
-pub use table::{FourIndexTable, Page};
+pub use key::{Index, MergedQuery, SORT_KEY};
+pub use table::{FourIndexTable, MergedPage};

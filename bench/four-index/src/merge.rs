@@ -8,7 +8,7 @@
 use model::Cd;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Position {
+pub(crate) enum PartitionPosition {
     /// At its newest comment: no page had a comment of this partition yet.
     Beginning,
     /// After this comment, which is the partition's last one on a page.
@@ -18,16 +18,16 @@ pub(crate) enum Position {
 }
 
 #[derive(Debug)]
-pub(crate) struct Part<T> {
-    pub(crate) from: Position,
+pub(crate) struct PartitionAnswer<T> {
+    pub(crate) from: PartitionPosition,
     pub(crate) entries: Vec<(Cd, T)>,
     pub(crate) more: bool,
 }
 
-impl<T> Part<T> {
+impl<T> PartitionAnswer<T> {
     pub(crate) fn ended() -> Self {
         Self {
-            from: Position::End,
+            from: PartitionPosition::End,
             entries: Vec::new(),
             more: false,
         }
@@ -38,12 +38,12 @@ impl<T> Part<T> {
 pub(crate) struct Merged<T> {
     pub(crate) visible: Vec<T>,
     pub(crate) discarded: Vec<T>,
-    pub(crate) positions: Vec<Position>,
+    pub(crate) positions: Vec<PartitionPosition>,
 }
 
-pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
+pub(crate) fn merge<T>(parts: Vec<PartitionAnswer<T>>, page_size: usize) -> Merged<T> {
     struct State {
-        position: Position,
+        position: PartitionPosition,
         unseen: usize,
         more: bool,
     }
@@ -51,7 +51,7 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
     let mut gathered: Vec<(Cd, usize, T)> = Vec::new();
     for (
         place,
-        Part {
+        PartitionAnswer {
             from,
             entries,
             more,
@@ -71,13 +71,13 @@ pub(crate) fn merge<T>(parts: Vec<Part<T>>, page_size: usize) -> Merged<T> {
     for (cd, place, entry) in gathered {
         visible.push(entry);
         if let Some(state) = states.get_mut(place) {
-            state.position = Position::After(cd);
+            state.position = PartitionPosition::After(cd);
             state.unseen -= 1;
         }
     }
     let position = |state: State| {
         if state.unseen == 0 && !state.more {
-            Position::End
+            PartitionPosition::End
         } else {
             state.position
         }
@@ -102,10 +102,10 @@ mod tests {
         }
     }
 
-    fn part(comments: &[(i64, &str)], more: bool) -> Part<Cd> {
+    fn part(comments: &[(i64, &str)], more: bool) -> PartitionAnswer<Cd> {
         let entries = comments.iter().map(|(at, id)| (cd(*at, id), cd(*at, id)));
-        Part {
-            from: Position::Beginning,
+        PartitionAnswer {
+            from: PartitionPosition::Beginning,
             entries: entries.collect(),
             more,
         }
@@ -126,9 +126,9 @@ mod tests {
         assert_eq!(
             merged.positions,
             [
-                Position::After(cd(8, "a8")),
-                Position::Beginning,
-                Position::End
+                PartitionPosition::After(cd(8, "a8")),
+                PartitionPosition::Beginning,
+                PartitionPosition::End
             ]
         );
     }

@@ -22,11 +22,11 @@ use table::{QueryReader, StoredItem, definition::key_schema};
 
 use crate::{
     cost::ReadCost,
-    counters::{Counters, StatisticsKey},
-    cursor::Cursor,
-    item::{Entry, PROJECTED, item_key, start_key},
-    key::{Index, PK, PageQuery, Partition, Plan, SK, SORT_KEY},
-    merge::{Merged, Part, Position, merge},
+    counters::{RatingCounters, StatisticsKey},
+    cursor::MergedCursor,
+    item::{IndexEntry, PROJECTED, item_key, start_key},
+    key::{Index, MergedQuery, PK, Plan, QueriedPartition, SK, SORT_KEY},
+    merge::{Merged, PartitionAnswer, PartitionPosition, merge},
 };
 
 #[derive(Debug, Clone)]
@@ -36,12 +36,12 @@ pub struct FourIndexTable {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Page {
+pub struct MergedPage {
     pub comments: Vec<Comment>,
     /// The start of the next page. It also exists when the comments end with a full page, because a
     /// full answer of DynamoDB does not show that it is the last. That next page is empty and has
     /// no next page.
-    pub next: Option<Cursor>,
+    pub next: Option<MergedCursor>,
     pub cost: ReadCost,
 }
 
@@ -96,11 +96,11 @@ impl FourIndexTable {
 
     pub async fn page(
         &self,
-        query: &PageQuery,
-        cursor: Option<&Cursor>,
-    ) -> Result<Page, StoreError> {
+        query: &MergedQuery,
+        cursor: Option<&MergedCursor>,
+    ) -> Result<MergedPage, StoreError> {
         let plan = Plan::of(&query.product, &query.filter);
-        let beginning = || vec![Position::Beginning; plan.partitions.len()];
+        let beginning = || vec![PartitionPosition::Beginning; plan.partitions.len()];
         let positions = cursor.map_or_else(beginning, |cursor| cursor.0.clone());
         let (
             Merged {
@@ -108,9 +108,9 @@ impl FourIndexTable {
             },
             cost,
         ) = self.read(&plan, query, positions, None).await?;
-        Ok(Page {
+        Ok(MergedPage {
             comments: comments(visible, query)?,
-            next: Cursor::after(positions),
+            next: MergedCursor::after(positions),
             cost,
         })
     }
@@ -120,16 +120,16 @@ impl FourIndexTable {
     /// cursor follows.
     pub async fn page_between(
         &self,
-        query: &PageQuery,
+        query: &MergedQuery,
         newest: &Cd,
         oldest: &Cd,
-    ) -> Result<Page, StoreError> {
+    ) -> Result<MergedPage, StoreError> {
         let plan = Plan::of(&query.product, &query.filter);
-        let positions = vec![Position::Beginning; plan.partitions.len()];
+        let positions = vec![PartitionPosition::Beginning; plan.partitions.len()];
         let (merged, cost) = self
             .read(&plan, query, positions, Some([oldest, newest]))
             .await?;
-        Ok(Page {
+        Ok(MergedPage {
             comments: comments(merged.visible, query)?,
             next: None,
             cost,
@@ -140,7 +140,11 @@ impl FourIndexTable {
     ///
     /// # Errors
     /// Also if the table leaves a key unread.
-    pub async fn page_of(&self, query: &PageQuery, named: &[Cd]) -> Result<Page, StoreError> {
+    pub async fn page_of(
+        &self,
+        query: &MergedQuery,
+        named: &[Cd],
+    ) -> Result<MergedPage, StoreError> {
         let keys = named.iter().map(|cd| item_key(&cd.id).into()).collect();
         let keys = KeysAndAttributes::builder()
             .set_keys(Some(keys))
@@ -171,7 +175,7 @@ impl FourIndexTable {
             .map(|item| serde_dynamo::from_item(Item::from(item)).map_err(malformed));
         let mut comments = comments(entries.collect::<Result<_, _>>()?, query)?;
         comments.sort_by_key(|comment| Reverse(comment.cd()));
-        Ok(Page {
+        Ok(MergedPage {
             comments,
             next: None,
             cost: ReadCost {
@@ -188,10 +192,10 @@ impl FourIndexTable {
     async fn read(
         &self,
         plan: &Plan,
-        query: &PageQuery,
-        positions: Vec<Position>,
+        query: &MergedQuery,
+        positions: Vec<PartitionPosition>,
         between: Option<[&Cd; 2]>,
-    ) -> Result<(Merged<Entry>, ReadCost), StoreError> {
+    ) -> Result<(Merged<IndexEntry>, ReadCost), StoreError> {
         let reads = zip(&plan.partitions, positions).map(|(partition, from)| {
             self.read_partition(plan.index, partition, from, between, query.page_size)
         });
@@ -213,15 +217,15 @@ impl FourIndexTable {
     async fn read_partition(
         &self,
         index: Index,
-        partition: &Partition,
-        from: Position,
+        partition: &QueriedPartition,
+        from: PartitionPosition,
         between: Option<[&Cd; 2]>,
         page_size: PageSize,
-    ) -> Result<(Part<Entry>, ReadCost), StoreError> {
+    ) -> Result<(PartitionAnswer<IndexEntry>, ReadCost), StoreError> {
         let start: Option<Item> = match &from {
-            Position::Beginning => None,
-            Position::After(cd) => Some(start_key(index, &partition.key, cd)),
-            Position::End => return Ok((Part::ended(), ReadCost::default())),
+            PartitionPosition::Beginning => None,
+            PartitionPosition::After(cd) => Some(start_key(index, &partition.key, cd)),
+            PartitionPosition::End => return Ok((PartitionAnswer::ended(), ReadCost::default())),
         };
         let mut condition = "#partition = :partition".to_owned();
         let mut values = HashMap::from([(
@@ -234,7 +238,7 @@ impl FourIndexTable {
             values.insert(":newest".to_owned(), AttributeValue::S(newest.to_string()));
         }
         let limit = usize::from(page_size.get());
-        let reader = QueryReader::<Entry>::default();
+        let reader = QueryReader::<IndexEntry>::default();
         self.client
             .query()
             .table_name(&self.name)
@@ -267,7 +271,7 @@ impl FourIndexTable {
         }
         let items_read = u32::try_from(entries.len()).unwrap_or(u32::MAX);
         Ok((
-            Part {
+            PartitionAnswer {
                 from,
                 entries,
                 more,
@@ -285,7 +289,7 @@ impl FourIndexTable {
         &self,
         product: &ProductId,
         language: Option<&Language>,
-    ) -> Result<Counters, StoreError> {
+    ) -> Result<RatingCounters, StoreError> {
         let key = StatisticsKey {
             product: product.clone(),
             language: language.cloned(),
@@ -302,13 +306,13 @@ impl FourIndexTable {
             .map_err(store_error)?;
         Ok(answer
             .item
-            .map(|item| Counters::of_item(&item.into()))
+            .map(|item| RatingCounters::of_item(&item.into()))
             .transpose()?
             .unwrap_or_default())
     }
 }
 
-fn comments(entries: Vec<Entry>, query: &PageQuery) -> Result<Vec<Comment>, StoreError> {
+fn comments(entries: Vec<IndexEntry>, query: &MergedQuery) -> Result<Vec<Comment>, StoreError> {
     Ok(entries
         .into_iter()
         .map(|entry| entry.into_comment(&query.product))

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use four_index::{Cursor, FourIndexTable};
+use four_index::{FourIndexTable, MergedCursor};
 use model::{Comment, Filter, FilterKey, ProductId, RatingSet};
 
 use crate::{
-    listing::{Listing, PRODUCT},
+    listing::{ExpectedListing, PRODUCT},
     recorded_table::sleep_precisely,
-    stores::{FilledStores, PageReader, Store, connect, four_index_table},
+    stores::{FilledStores, PageReader, TableStore, connect, four_index_table},
     workload::Comments,
 };
 
@@ -22,14 +22,14 @@ pub(crate) const ANY_RATING: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Ask {
-    pub(crate) listing: Arc<Listing>,
+    pub(crate) listing: Arc<ExpectedListing>,
     pub(super) number: u64,
     /// Where the four-index design resumes; `None` on page 1.
-    pub(super) cursor: Option<Cursor>,
+    pub(super) cursor: Option<MergedCursor>,
 }
 
 impl Ask {
-    pub(crate) fn new(listing: &Arc<Listing>, number: u64) -> anyhow::Result<Self> {
+    pub(crate) fn new(listing: &Arc<ExpectedListing>, number: u64) -> anyhow::Result<Self> {
         let mut ask = Self {
             listing: listing.clone(),
             number,
@@ -38,7 +38,7 @@ impl Ask {
         let (shown, to_come) = listing.around(number);
         if !shown.is_empty() {
             let shown = shown.iter().map(|(cd, rating)| (cd, *rating));
-            ask.cursor = Cursor::following(
+            ask.cursor = MergedCursor::following(
                 &listing.four_index_query()?,
                 shown,
                 to_come.iter().map(|(_, rating)| *rating),
@@ -59,10 +59,10 @@ impl Ask {
     }
 }
 
-fn listings() -> anyhow::Result<Vec<Listing>> {
+fn listings() -> anyhow::Result<Vec<ExpectedListing>> {
     let product = ProductId::parse(PRODUCT)?;
     let listing = |ratings: Option<&str>| {
-        Ok(Listing::new(
+        Ok(ExpectedListing::new(
             &product,
             Filter::new(None, ratings.map(RatingSet::parse).transpose()?),
         ))
@@ -76,7 +76,7 @@ pub(crate) struct Contestants {
 }
 
 impl Contestants {
-    pub(crate) async fn load(store: Store, count: u32) -> anyhow::Result<Self> {
+    pub(crate) async fn load(store: TableStore, count: u32) -> anyhow::Result<Self> {
         let product = ProductId::parse(PRODUCT)?;
         let mut comments = Comments::new(8)?.take(count)?;
         comments
@@ -125,7 +125,7 @@ impl Reader {
         self.pages.page(&ask.listing, ask.number).await
     }
 
-    pub(crate) async fn four_index(&self, ask: &Ask) -> anyhow::Result<four_index::Page> {
+    pub(crate) async fn four_index(&self, ask: &Ask) -> anyhow::Result<four_index::MergedPage> {
         Ok(self
             .four
             .page(&ask.listing.four_index_query()?, ask.cursor.as_ref())
@@ -138,7 +138,7 @@ impl Reader {
         &self,
         ask: &Ask,
         in_batch: bool,
-    ) -> anyhow::Result<four_index::Page> {
+    ) -> anyhow::Result<four_index::MergedPage> {
         self.await_redis().await?;
         self.pages
             .four_index_page(&self.four, &ask.listing, ask.number, in_batch)
@@ -169,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn four_indexes_show_every_page_by_cursors_and_by_the_page_index() {
-        let contestants = Contestants::load(Store::start().await.unwrap(), 150)
+        let contestants = Contestants::load(TableStore::start().await.unwrap(), 150)
             .await
             .unwrap();
         let reader = contestants.reader();

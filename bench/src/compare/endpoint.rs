@@ -13,12 +13,12 @@ use rand::random;
 use table::Table;
 use tokio::time::Instant;
 
-use super::{Contestants, How, Load, compare_pages, read_all, writes};
+use super::{CompareEffort, Contestants, How, compare_pages, read_all, writes};
 use crate::{
     measure::Effort,
     money::{Prices, designs},
-    report::{FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, Report, text},
-    stores::{READY_WITHIN, Store, four_index_table},
+    report::{BenchReport, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, text},
+    stores::{READY_WITHIN, TableStore, four_index_table},
 };
 
 /// Of a comment, for the estimate.
@@ -49,7 +49,7 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
         rounds: args.tens_of_views,
         a_turn: 10,
     };
-    let load = Load {
+    let load = CompareEffort {
         comments: args.comments,
         reads,
         writes: 20,
@@ -74,14 +74,14 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     }
     let url = Some(args.endpoint.as_str()).filter(|endpoint| *endpoint != "aws");
     let name = format!("pagemark-bench-{:08x}", random::<u32>());
-    let tables = Store::at(url, &name).await.table;
-    let mut report = Report::open(args.folder.clone())?;
+    let tables = TableStore::at(url, &name).await.table;
+    let mut report = BenchReport::open(args.folder.clone())?;
     report.begin("endpoint", true);
     report.step(&format!(
         "creating {name} and {name}-four-index; Ctrl-C ends the run and deletes them"
     ));
     let measured = tokio::select! {
-        measured = measure(&mut report, Store::at(url, &name).await, load) => measured,
+        measured = measure(&mut report, TableStore::at(url, &name).await, load) => measured,
         _ = tokio::signal::ctrl_c() => Err(anyhow::anyhow!("interrupted")),
     };
     let deleted = delete(&tables).await;
@@ -89,7 +89,11 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     measured.and(deleted)
 }
 
-async fn measure(report: &mut Report, store: Store, load: Load) -> anyhow::Result<()> {
+async fn measure(
+    report: &mut BenchReport,
+    store: TableStore,
+    load: CompareEffort,
+) -> anyhow::Result<()> {
     let contestants = Contestants::load(store, load.comments).await?;
     let asks = compare_pages(report, &contestants).await?;
     let how = How {
@@ -100,7 +104,7 @@ async fn measure(report: &mut Report, store: Store, load: Load) -> anyhow::Resul
     writes::measure(report, &contestants, load.writes).await
 }
 
-fn estimate(load: Load) -> anyhow::Result<(f64, f64)> {
+fn estimate(load: CompareEffort) -> anyhow::Result<(f64, f64)> {
     let (mut read, mut write) = (0.0, 0.0);
     let views = f64::from(load.reads.rounds * load.reads.a_turn + load.reads.a_turn / 10) + 2.0;
     for design in designs(TEXT_BYTES, 1, 0.0)? {

@@ -23,23 +23,23 @@ use crate::{
     measure::{Effort, as_f64},
     money::{add_bills, stored_bytes},
     recorded_table::{Delay, RecordedTable},
-    report::{FOUR_INDEXES, PAGEMARK, Plot, Report, Series, count},
-    stores::Store,
+    report::{BenchReport, FOUR_INDEXES, PAGEMARK, Plot, PlotLine, count},
+    stores::TableStore,
     workload::Comments,
 };
 pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Reader, THREE_RATINGS};
-use reads::{How, Reading};
+use reads::{How, PageLatencies};
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct CompareEffort {
     pub(crate) comments: u32,
     pub(crate) reads: Effort,
     pub(crate) writes: u32,
 }
 
-pub(crate) async fn measure(report: &mut Report, load: Load) -> anyhow::Result<()> {
+pub(crate) async fn measure(report: &mut BenchReport, load: CompareEffort) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(load.comments)));
-    let contestants = Contestants::load(Store::start().await?, load.comments).await?;
+    let contestants = Contestants::load(TableStore::start().await?, load.comments).await?;
     let asks = compare_pages(report, &contestants).await?;
     read_delayed(report, &contestants, &asks, load.reads).await?;
     writes::measure(report, &contestants, load.writes).await?;
@@ -55,7 +55,10 @@ pub(crate) async fn measure(report: &mut Report, load: Load) -> anyhow::Result<(
 
 /// Compares the first, the last and the middle page of every listing. Returns the middle ones,
 /// which are timed.
-async fn compare_pages(report: &mut Report, contestants: &Contestants) -> anyhow::Result<Vec<Ask>> {
+async fn compare_pages(
+    report: &mut BenchReport,
+    contestants: &Contestants,
+) -> anyhow::Result<Vec<Ask>> {
     report.step("comparing pages");
     let mut asks = Vec::new();
     for listing in &contestants.stores.listings {
@@ -70,7 +73,7 @@ async fn compare_pages(report: &mut Report, contestants: &Contestants) -> anyhow
 }
 
 async fn read_delayed(
-    report: &mut Report,
+    report: &mut BenchReport,
     contestants: &Contestants,
     asks: &[Ask],
     effort: Effort,
@@ -96,11 +99,11 @@ async fn read_delayed(
 }
 
 async fn read_all(
-    report: &mut Report,
+    report: &mut BenchReport,
     reader: &Reader,
     asks: &[Ask],
     how: How,
-) -> anyhow::Result<Vec<Reading>> {
+) -> anyhow::Result<Vec<PageLatencies>> {
     let mut readings = Vec::new();
     for ask in asks {
         let reading = reads::read(reader, ask, how.effort).await?;
@@ -112,7 +115,7 @@ async fn read_all(
 
 /// Bytes in table and indexes, by DynamoDB's rules with the 100 bytes that are billed for each
 /// item, and a plot of them by the length of the text.
-fn storage(report: &mut Report, comments: &[Comment]) -> anyhow::Result<()> {
+fn storage(report: &mut BenchReport, comments: &[Comment]) -> anyhow::Result<()> {
     const TEXTS_BYTES: [usize; 5] = [20, 100, 500, 2_000, 8_000];
     let mean = |comments: &[Comment]| -> anyhow::Result<[f64; 2]> {
         let mut sums = [0.0; 2];
@@ -131,7 +134,7 @@ fn storage(report: &mut Report, comments: &[Comment]) -> anyhow::Result<()> {
             "bytes in table and indexes",
         );
     }
-    let mut series = [PAGEMARK, FOUR_INDEXES].map(|name| Series::new(name, []));
+    let mut series = [PAGEMARK, FOUR_INDEXES].map(|name| PlotLine::new(name, []));
     let drawn = Comments::new(8)?.take(100)?;
     for bytes in TEXTS_BYTES {
         let text = CommentText {

@@ -8,7 +8,8 @@ use super::contestants::{Ask, Reader};
 use crate::{
     measure::{Effort, Latencies, as_f64, timed},
     report::{
-        FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, Report, Series,
+        BenchReport, FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot,
+        PlotLine,
     },
     stores::bare_query,
 };
@@ -24,7 +25,7 @@ const DESIGNS: [&str; 4] = [
 /// Reads a page once in each design. Refuses pages that differ in their comments or in the order.
 /// Reports units as the service counts them, calls and discarded items.
 pub(super) async fn consume(
-    report: &mut Report,
+    report: &mut BenchReport,
     reader: &Reader,
     ask: &Ask,
     is_reported: bool,
@@ -75,14 +76,18 @@ pub(super) struct How {
     pub(super) delays: &'static str,
 }
 
-pub(super) struct Reading {
+pub(super) struct PageLatencies {
     name: String,
     /// How many the filter names; 0 for any rating.
     ratings: usize,
     latencies: [(&'static str, Latencies); DESIGNS.len()],
 }
 
-pub(super) async fn read(reader: &Reader, ask: &Ask, effort: Effort) -> anyhow::Result<Reading> {
+pub(super) async fn read(
+    reader: &Reader,
+    ask: &Ask,
+    effort: Effort,
+) -> anyhow::Result<PageLatencies> {
     let mut latencies = DESIGNS.map(|design| (design, Latencies::default()));
     // The first round warms up. The design that goes first changes with each round.
     for round in 0..=effort.rounds {
@@ -108,7 +113,7 @@ pub(super) async fn read(reader: &Reader, ask: &Ask, effort: Effort) -> anyhow::
         .filter
         .ratings()
         .map_or(0, |ratings| ratings.iter().count());
-    Ok(Reading {
+    Ok(PageLatencies {
         name: ask.name(),
         ratings,
         latencies,
@@ -124,7 +129,7 @@ async fn page(reader: &Reader, ask: &Ask, design: &str) -> anyhow::Result<Vec<Co
     }
 }
 
-impl Reading {
+impl PageLatencies {
     fn latencies(&self, design: &str) -> Option<&Latencies> {
         self.latencies
             .iter()
@@ -132,7 +137,7 @@ impl Reading {
             .map(|(_, latencies)| latencies)
     }
 
-    pub(super) fn report(&self, report: &mut Report, how: How) {
+    pub(super) fn report(&self, report: &mut BenchReport, how: How) {
         let name = |what: &str| format!("{}{}, {what}", self.name, how.delays);
         for design in DESIGNS {
             let Some(latencies) = self.latencies(design) else {
@@ -148,15 +153,15 @@ impl Reading {
 /// The medians by the number of ratings. Pagemark sends one query in any case, so its line stands
 /// for equal delays too. That of BatchGetItem, which is one call too, is left out: it runs beside
 /// Pagemark's.
-pub(super) fn plot(readings: &[Vec<Reading>]) -> Plot {
+pub(super) fn plot(readings: &[Vec<PageLatencies>]) -> Plot {
     let line = |delays: usize, design: &str, name: &str| {
         let readings = readings.get(delays).into_iter().flatten();
-        let ms = |reading: &Reading| Some(reading.latencies(design)?.p50_us() / 1e3);
+        let ms = |reading: &PageLatencies| Some(reading.latencies(design)?.p50_us() / 1e3);
         let mut points: Vec<_> = readings
             .filter_map(|of| Some((as_f64(of.ratings as u64), ms(of)?)))
             .collect();
         points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        Series::new(name, points)
+        PlotLine::new(name, points)
     };
     let mut series: Vec<_> = DESIGNS
         .into_iter()

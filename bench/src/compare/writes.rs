@@ -19,7 +19,7 @@ use super::contestants::Contestants;
 use crate::{
     measure::{Latencies, as_f64},
     money::Write,
-    report::{FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK, Report},
+    report::{BenchReport, FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK},
     stores::four_index_table,
     workload::{
         Comments, deadline, event, expect_processed, new_comment, page_indexer, primary_item,
@@ -51,7 +51,7 @@ impl Writing {
 }
 
 pub(super) async fn measure(
-    report: &mut Report,
+    report: &mut BenchReport,
     contestants: &Contestants,
     comments: u32,
 ) -> anyhow::Result<()> {
@@ -240,11 +240,11 @@ impl Designs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{money::designs, report::FOUR_INDEXES_PAGE_INDEX, stores::Store};
+    use crate::{money::designs, report::FOUR_INDEXES_PAGE_INDEX, stores::TableStore};
 
     #[tokio::test]
     async fn the_engine_counts_the_units_of_the_cost_model() {
-        let contestants = Contestants::load(Store::start().await.unwrap(), 100)
+        let contestants = Contestants::load(TableStore::start().await.unwrap(), 100)
             .await
             .unwrap();
         let written = write_all(&contestants, 2).await.unwrap();

@@ -26,21 +26,21 @@ use futures_util::{FutureExt, TryFutureExt};
 use strum::VariantArray;
 
 use crate::{
-    listing::{Listing, all_and_union, drawn},
+    listing::{ExpectedListing, all_and_union, drawn},
     measure::as_f64,
-    report::{FOUR_INDEXES, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, Report, Series, count},
-    stores::{FilledStores, PageReader, Store, four_index_table},
+    report::{BenchReport, FOUR_INDEXES, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, PlotLine, count},
+    stores::{FilledStores, PageReader, TableStore, four_index_table},
 };
 use postgres::Postgres;
 use race::{Contestant, Curve, Limits, race};
-use sql::Way;
+use sql::Paging;
 use sqlite::Sqlite;
 
 /// These lines are like those of the other database.
 const NOT_DRAWN: [&str; 2] = ["SQLite OFFSET", "PostgreSQL counted blocks"];
 
 pub(crate) async fn measure(
-    report: &mut Report,
+    report: &mut BenchReport,
     comments: u32,
     is_quick: bool,
 ) -> anyhow::Result<()> {
@@ -53,7 +53,7 @@ pub(crate) async fn measure(
         count(comments)
     ));
     let stores = FilledStores::fill(
-        Store::start().await?,
+        TableStore::start().await?,
         drawn(comments)?,
         all_and_union()?,
         true,
@@ -84,7 +84,7 @@ pub(crate) async fn measure(
             .into_iter()
             .filter(|curve| !NOT_DRAWN.contains(&curve.name.as_str()));
         let series = drawn.map(|Curve { name, points }| {
-            Series::new(
+            PlotLine::new(
                 name,
                 points.into_iter().map(|(page, us)| (as_f64(page), us)),
             )
@@ -109,7 +109,11 @@ struct Systems {
 }
 
 impl Systems {
-    async fn measure(&self, listing: &Arc<Listing>, limits: Limits) -> anyhow::Result<Vec<Curve>> {
+    async fn measure(
+        &self,
+        listing: &Arc<ExpectedListing>,
+        limits: Limits,
+    ) -> anyhow::Result<Vec<Curve>> {
         let four = four_index_table(&self.pagemark.table);
         let mut contestants = vec![Contestant::new(PAGEMARK, |page| {
             self.pagemark.page(listing, page).boxed_local()
@@ -120,11 +124,11 @@ impl Systems {
                 read.map_ok(|page| page.comments).boxed_local()
             }));
         }
-        for way in Way::VARIANTS {
+        for way in Paging::VARIANTS {
             contestants.push(self.postgres.contestant(listing, *way).await?);
         }
         contestants.extend(
-            Way::VARIANTS
+            Paging::VARIANTS
                 .iter()
                 .map(|way| self.sqlite.contestant(listing, *way)),
         );

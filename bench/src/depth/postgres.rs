@@ -15,13 +15,13 @@ use tokio_postgres::{
 use super::{
     race::Contestant,
     sql::{
-        CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time,
-        skip,
+        CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Paging, SqlComment, blocks,
+        drawn_in_time, skip,
     },
 };
 use crate::{
-    listing::Listing,
-    server::{Home, Server, free_port, run},
+    listing::ExpectedListing,
+    server::{Home, ServerProcess, free_port, run},
 };
 
 const NAME: &str = "postgres";
@@ -60,11 +60,14 @@ const TYPES: [Type; 9] = [
 pub(super) struct Postgres {
     client: Client,
     // Declared last, so that the client is dropped before the server stops.
-    _server: Server,
+    _server: ServerProcess,
 }
 
 impl Postgres {
-    pub(super) async fn fill(comments: u32, listings: &[Arc<Listing>]) -> anyhow::Result<Self> {
+    pub(super) async fn fill(
+        comments: u32,
+        listings: &[Arc<ExpectedListing>],
+    ) -> anyhow::Result<Self> {
         let (server, mut client) = start().await?;
         let transaction = client.transaction().await?;
         transaction.batch_execute(CREATE_TABLE).await?;
@@ -117,8 +120,8 @@ impl Postgres {
 
     pub(super) async fn contestant<'store>(
         &'store self,
-        listing: &'store Listing,
-        way: Way,
+        listing: &'store ExpectedListing,
+        way: Paging,
     ) -> anyhow::Result<Contestant<'store>> {
         let statement = self
             .client
@@ -130,12 +133,12 @@ impl Postgres {
             async move {
                 let product = listing.key.product.as_str();
                 let rows = match way {
-                    Way::Offset => {
+                    Paging::Offset => {
                         self.client
                             .query(&statement, &[&product, &skip(page)?])
                             .await?
                     }
-                    Way::Blocks => {
+                    Paging::Blocks => {
                         let key = listing.key.to_string();
                         let block = self
                             .client
@@ -157,7 +160,7 @@ impl Postgres {
 }
 
 fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
-    Row {
+    SqlComment {
         id: row.try_get(0)?,
         product: row.try_get(1)?,
         language: row.try_get(2)?,
@@ -171,7 +174,7 @@ fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
     .into_comment()
 }
 
-async fn start() -> anyhow::Result<(Server, Client)> {
+async fn start() -> anyhow::Result<(ServerProcess, Client)> {
     let (home, port) = (Home::new()?, free_port()?);
     let data = home.path("data");
     fs::create_dir(&data)?;

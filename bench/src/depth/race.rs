@@ -7,21 +7,21 @@ use futures_util::future::LocalBoxFuture;
 use model::Comment;
 
 use crate::{
-    listing::Listing,
+    listing::ExpectedListing,
     measure::{Latencies, timed},
 };
 
-type Page<'store> = LocalBoxFuture<'store, anyhow::Result<Vec<Comment>>>;
+type PageFuture<'store> = LocalBoxFuture<'store, anyhow::Result<Vec<Comment>>>;
 
 pub(super) struct Contestant<'store> {
     name: String,
-    page: Box<dyn Fn(u64) -> Page<'store> + 'store>,
+    page: Box<dyn Fn(u64) -> PageFuture<'store> + 'store>,
 }
 
 impl<'store> Contestant<'store> {
     pub(super) fn new(
         name: impl Into<String>,
-        page: impl Fn(u64) -> Page<'store> + 'store,
+        page: impl Fn(u64) -> PageFuture<'store> + 'store,
     ) -> Self {
         Self {
             name: name.into(),
@@ -64,7 +64,7 @@ fn depths(last: u64) -> Vec<u64> {
 
 /// Requests pages at all depths from all contestants. Compares their answers before timing any.
 pub(super) async fn race(
-    listing: &Listing,
+    listing: &ExpectedListing,
     contestants: &[Contestant<'_>],
     limits: Limits,
 ) -> anyhow::Result<Vec<Curve>> {
@@ -113,7 +113,7 @@ async fn take_turn(
 }
 
 async fn compare(
-    listing: &Listing,
+    listing: &ExpectedListing,
     contestants: &[Contestant<'_>],
     page: u64,
 ) -> anyhow::Result<()> {
@@ -139,7 +139,7 @@ async fn compare(
 /// its request, outside the timing.
 pub(super) async fn walk(
     name: &str,
-    listing: &Listing,
+    listing: &ExpectedListing,
     limit: Duration,
     mut next: impl AsyncFnMut() -> anyhow::Result<Vec<Comment>>,
 ) -> anyhow::Result<Curve> {

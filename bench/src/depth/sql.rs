@@ -16,7 +16,7 @@ use model::{
 };
 use strum::VariantArray;
 
-use crate::listing::{Listing, PAGE_SIZE, drawn};
+use crate::listing::{ExpectedListing, PAGE_SIZE, drawn};
 
 pub(super) const CREATE_TABLE: &str = "CREATE TABLE comment (
     id text NOT NULL, product text NOT NULL, language text NOT NULL, rating smallint NOT NULL,
@@ -46,14 +46,14 @@ pub(super) const FIND_BLOCK: &str = "
 pub(super) const BLOCK: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
-pub(super) enum Way {
+pub(super) enum Paging {
     #[strum(to_string = "OFFSET")]
     Offset,
     #[strum(to_string = "counted blocks")]
     Blocks,
 }
 
-impl Way {
+impl Paging {
     /// The parameters are the product; then the time and id of a block's first comment; then the
     /// number of rows to skip.
     pub(super) fn statement(self, filter: &Filter) -> String {
@@ -85,7 +85,7 @@ pub(super) fn drawn_in_time(comments: u32) -> anyhow::Result<Vec<Comment>> {
 
 /// Full blocks, from the oldest comment; the newest block has the rest. Each is its number of
 /// comments and its newest one.
-pub(super) fn blocks(listing: &Listing) -> anyhow::Result<Vec<(i64, &Cd)>> {
+pub(super) fn blocks(listing: &ExpectedListing) -> anyhow::Result<Vec<(i64, &Cd)>> {
     let blocks = listing.around(1).1.rchunks(BLOCK);
     blocks
         .map(|block| {
@@ -97,7 +97,7 @@ pub(super) fn blocks(listing: &Listing) -> anyhow::Result<Vec<(i64, &Cd)>> {
         .collect()
 }
 
-pub(super) struct Row<'row> {
+pub(super) struct SqlComment<'row> {
     pub(super) id: &'row str,
     pub(super) product: &'row str,
     pub(super) language: &'row str,
@@ -109,7 +109,7 @@ pub(super) struct Row<'row> {
     pub(super) author: Option<&'row str>,
 }
 
-impl Row<'_> {
+impl SqlComment<'_> {
     /// Converts the row with the rules for reading an item of the table: every field is checked.
     pub(super) fn into_comment(self) -> anyhow::Result<Comment> {
         Ok(Comment {

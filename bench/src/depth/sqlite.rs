@@ -10,11 +10,11 @@ use tempfile::TempDir;
 use super::{
     race::Contestant,
     sql::{
-        CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Row, Way, blocks, drawn_in_time,
-        skip,
+        CREATE_INDEXES, CREATE_TABLE, FIND_BLOCK, INSERT_BLOCK, Paging, SqlComment, blocks,
+        drawn_in_time, skip,
     },
 };
-use crate::{listing::Listing, server::folder};
+use crate::{listing::ExpectedListing, server::folder};
 
 /// A cache that holds everything, in KiB. The other settings only speed up loading.
 const SETTINGS: &str =
@@ -27,7 +27,7 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(super) fn fill(comments: u32, listings: &[Arc<Listing>]) -> anyhow::Result<Self> {
+    pub(super) fn fill(comments: u32, listings: &[Arc<ExpectedListing>]) -> anyhow::Result<Self> {
         let folder = folder()?;
         let mut connection = Connection::open(folder.path().join("comments"))?;
         connection.execute_batch(SETTINGS)?;
@@ -81,8 +81,8 @@ impl Sqlite {
 
     pub(super) fn contestant<'store>(
         &'store self,
-        listing: &'store Listing,
-        way: Way,
+        listing: &'store ExpectedListing,
+        way: Paging,
     ) -> Contestant<'store> {
         let sql: Rc<str> = way.statement(&listing.key.filter).into();
         Contestant::new(format!("SQLite {way}"), move |page| {
@@ -94,15 +94,15 @@ impl Sqlite {
     fn read(
         &self,
         sql: &str,
-        listing: &Listing,
-        way: Way,
+        listing: &ExpectedListing,
+        way: Paging,
         page: u64,
     ) -> anyhow::Result<Vec<Comment>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let product = listing.key.product.as_str();
         let mut rows = match way {
-            Way::Offset => statement.query(params![product, skip(page)?])?,
-            Way::Blocks => {
+            Paging::Offset => statement.query(params![product, skip(page)?])?,
+            Paging::Blocks => {
                 let (created_ms, id, newer) = self.start(listing, page)?;
                 statement.query(params![product, created_ms, id, skip(page)? - newer])?
             }
@@ -111,7 +111,7 @@ impl Sqlite {
         while let Some(row) = rows.next()? {
             let text = |column: usize| anyhow::Ok(row.get_ref(column)?.as_str()?);
             let text_or_none = |column: usize| anyhow::Ok(row.get_ref(column)?.as_str_or_null()?);
-            let row = Row {
+            let row = SqlComment {
                 id: text(0)?,
                 product: text(1)?,
                 language: text(2)?,
@@ -127,7 +127,7 @@ impl Sqlite {
         Ok(comments)
     }
 
-    fn start(&self, listing: &Listing, page: u64) -> anyhow::Result<(i64, String, i64)> {
+    fn start(&self, listing: &ExpectedListing, page: u64) -> anyhow::Result<(i64, String, i64)> {
         let mut statement = self.connection.prepare_cached(FIND_BLOCK)?;
         let parameters = params![listing.key.to_string(), skip(page)?];
         Ok(statement.query_row(parameters, |row| {
@@ -160,7 +160,7 @@ mod tests {
         let sqlite = Sqlite::fill(COMMENTS, &listings).unwrap();
         for listing in &listings {
             for page in 1..=listing.pages() {
-                for way in Way::VARIANTS {
+                for way in Paging::VARIANTS {
                     let sql = way.statement(&listing.key.filter);
                     listing
                         .expect_comments(page, &sqlite.read(&sql, listing, *way, page).unwrap())

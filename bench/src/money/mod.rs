@@ -17,7 +17,7 @@ use anyhow::{Context, ensure};
 use clap::Parser;
 use itertools::Itertools;
 
-use crate::report::{MarkdownTable, Plot, Report, Series, text};
+use crate::report::{BenchReport, MarkdownTable, Plot, PlotLine, text};
 use bill::{PARTS, bill, cheaper, meeting, page_view_usd};
 use model::{Design, REDIS_BYTES};
 pub(crate) use model::{Write, designs, stored_bytes};
@@ -180,7 +180,7 @@ pub(crate) fn published_plot() -> anyhow::Result<Plot> {
     plot(&Month::parse("")?, &Prices::published()?)
 }
 
-pub(crate) fn add_bills(report: &mut Report) -> anyhow::Result<()> {
+pub(crate) fn add_bills(report: &mut BenchReport) -> anyhow::Result<()> {
     let (prices, month) = (&Prices::published()?, &Month::parse("")?);
     for design in designs(month.text, month.depth, month.redis_bytes)? {
         let bill = bill(&design, month, prices);
@@ -215,7 +215,7 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
             .replace("four indexes with the page index and", "the page index and")
     };
     let line = |design: &Design| {
-        Series::new(
+        PlotLine::new(
             name(design),
             VIEWS_A_WRITE.map(|views| (views, usd(design, views))),
         )

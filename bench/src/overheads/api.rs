@@ -36,11 +36,11 @@ use tokio::{sync::oneshot, task::JoinSet};
 use super::index::{MAX_AGE, PARTITIONS};
 use crate::{
     http,
-    listing::{Listing, PAGE_SIZE, all_and_union, drawn},
+    listing::{ExpectedListing, PAGE_SIZE, all_and_union, drawn},
     measure::{Effort, Rounds, Spread, timed},
-    report::{Report, count},
-    server::{Home, LOG, Server, own_binary, processor_time},
-    stores::{FilledStores, Store, bare_query},
+    report::{BenchReport, count},
+    server::{Home, LOG, ServerProcess, own_binary, processor_time},
+    stores::{FilledStores, TableStore, bare_query},
 };
 
 const CALLERS: usize = 16;
@@ -49,16 +49,16 @@ const CALLERS: usize = 16;
 const CALLERS_A_CLIENT: usize = 8;
 const SAMPLES: u32 = 20;
 
-type PathOf = fn(&Listing, u64) -> String;
+type PathOf = fn(&ExpectedListing, u64) -> String;
 
 pub(crate) async fn measure(
-    report: &mut Report,
+    report: &mut BenchReport,
     comments: u32,
     effort: Effort,
 ) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(comments)));
     let stores = FilledStores::fill(
-        Store::start().await?,
+        TableStore::start().await?,
         drawn(comments)?,
         all_and_union()?,
         false,
@@ -74,11 +74,21 @@ pub(crate) async fn measure(
         (
             "api_json_vs_sdk",
             0,
-            Listing::json_path as PathOf,
+            ExpectedListing::json_path as PathOf,
             ["0.65", "0.8"],
         ),
-        ("api_union_vs_sdk", 1, Listing::json_path, ["0.65", "0.8"]),
-        ("api_html_vs_sdk", 0, Listing::html_path, ["0.6", "0.7"]),
+        (
+            "api_union_vs_sdk",
+            1,
+            ExpectedListing::json_path,
+            ["0.65", "0.8"],
+        ),
+        (
+            "api_html_vs_sdk",
+            0,
+            ExpectedListing::html_path,
+            ["0.6", "0.7"],
+        ),
     ] {
         let listing = subject.stores.listing(listing)?.clone();
         let servers = [
@@ -124,7 +134,7 @@ async fn serve(
 }
 
 /// Starts the API on the stores and waits until it answers page 2: once all required parts are up.
-async fn start(stores: &FilledStores) -> anyhow::Result<(Server, SocketAddr)> {
+async fn start(stores: &FilledStores) -> anyhow::Result<(ServerProcess, SocketAddr)> {
     let home = Home::new()?;
     let mut command = Command::new(own_binary("api")?);
     command.args([
@@ -169,30 +179,30 @@ struct Subject {
 impl Subject {
     async fn throughput(
         &mut self,
-        report: &mut Report,
+        report: &mut BenchReport,
         name: &str,
         (address, pid): (SocketAddr, Option<u32>),
-        (listing, path): (&Arc<Listing>, PathOf),
+        (listing, path): (&Arc<ExpectedListing>, PathOf),
         effort: Effort,
     ) -> anyhow::Result<Spread> {
         // The callers keep their connections between rounds.
         let (mut api, mut sdk) = (Vec::new(), Vec::new());
         for _ in 0..CALLERS {
-            let way = Way::Http {
+            let way = Channel::Http {
                 connection: http::connect(address).await?,
                 api: address,
                 path,
             };
-            api.push(Caller {
+            api.push(LoadClient {
                 listing: listing.clone(),
                 way,
             });
         }
         for _ in 0..CALLERS / CALLERS_A_CLIENT {
             let table = self.stores.store.table.with_own_connections();
-            sdk.extend((0..CALLERS_A_CLIENT).map(|_| Caller {
+            sdk.extend((0..CALLERS_A_CLIENT).map(|_| LoadClient {
                 listing: listing.clone(),
-                way: Way::Sdk(table.clone()),
+                way: Channel::Sdk(table.clone()),
             }));
         }
         let sample = api.first_mut().context("a caller")?;
@@ -237,7 +247,7 @@ impl Subject {
         Ok(rounds.ratio(0, 1))
     }
 
-    fn draw(&mut self, listing: &Listing, count: u32) -> Vec<u64> {
+    fn draw(&mut self, listing: &ExpectedListing, count: u32) -> Vec<u64> {
         (0..count)
             .map(|_| self.rng.random_range(1..=listing.pages()))
             .collect()
@@ -246,7 +256,7 @@ impl Subject {
 
 /// Lets the callers request all pages, each caller the next page as soon as it has an answer.
 /// Returns the duration.
-async fn ask_all(callers: &mut Vec<Caller>, pages: Vec<u64>) -> anyhow::Result<Duration> {
+async fn ask_all(callers: &mut Vec<LoadClient>, pages: Vec<u64>) -> anyhow::Result<Duration> {
     let (pages, next, mut tasks) = (
         Arc::new(pages),
         Arc::new(AtomicUsize::new(0)),
@@ -270,12 +280,12 @@ async fn ask_all(callers: &mut Vec<Caller>, pages: Vec<u64>) -> anyhow::Result<D
     Ok(timed(asked).await?.1)
 }
 
-struct Caller {
-    listing: Arc<Listing>,
-    way: Way,
+struct LoadClient {
+    listing: Arc<ExpectedListing>,
+    way: Channel,
 }
 
-enum Way {
+enum Channel {
     Http {
         connection: SendRequest<Empty<Bytes>>,
         api: SocketAddr,
@@ -285,16 +295,16 @@ enum Way {
     Sdk(Table),
 }
 
-impl Caller {
+impl LoadClient {
     /// Requests a page, counted from 1. Returns the body of an answer by HTTP.
     async fn ask(&mut self, page: u64) -> anyhow::Result<Bytes> {
         let (connection, api, path) = match &mut self.way {
-            Way::Http {
+            Channel::Http {
                 connection,
                 api,
                 path,
             } => (connection, api, path(&self.listing, page)),
-            Way::Sdk(table) => {
+            Channel::Sdk(table) => {
                 let answer = bare_query(table, &self.listing.key, self.listing.before(page))?
                     .send()
                     .await?;

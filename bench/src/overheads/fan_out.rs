@@ -15,16 +15,16 @@ use table::Table;
 
 use crate::{
     measure::{Effort, Rounds, timed},
-    report::Report,
-    stores::{Store, create_table},
+    report::BenchReport,
+    stores::{TableStore, create_table},
     workload::{
         Comments, WRITE_CONCURRENCY, deadline, events, expect_processed, planned_calls,
         stream_writer,
     },
 };
 
-pub(crate) async fn measure(report: &mut Report, effort: Effort) -> anyhow::Result<()> {
-    let store = Store::start().await?;
+pub(crate) async fn measure(report: &mut BenchReport, effort: Effort) -> anyhow::Result<()> {
+    let store = TableStore::start().await?;
     create_table(&store.table).await?;
     let handler = stream_writer(&store.table);
     let mut workload = Comments::new(1)?;

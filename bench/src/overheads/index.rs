@@ -17,7 +17,7 @@ use redis_index::RedisIndexConfig;
 
 use crate::{
     measure::{Effort, Rounds, as_f64, timed},
-    report::{Report, count},
+    report::{BenchReport, count},
     server::resident_bytes,
     stores::Redis,
     workload::{
@@ -36,7 +36,7 @@ pub(crate) const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
 
 /// Measures. The memory is that of `comments` comments.
 pub(crate) async fn measure(
-    report: &mut Report,
+    report: &mut BenchReport,
     comments: u32,
     effort: Effort,
 ) -> anyhow::Result<()> {
@@ -71,7 +71,7 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-async fn rates(report: &mut Report, effort: Effort) -> anyhow::Result<()> {
+async fn rates(report: &mut BenchReport, effort: Effort) -> anyhow::Result<()> {
     let mut redis = Redis::start().await?;
     let handler = page_indexer(&redis.index);
     let mut workload = Comments::new(2)?;

@@ -18,8 +18,8 @@ use table::Table;
 use super::index::time_to_add;
 use crate::{
     measure::{Rounds, timed},
-    report::{Report, count},
-    stores::{Load, Redis, Store, create_table},
+    report::{BenchReport, count},
+    stores::{Loader, Redis, TableStore, create_table},
     workload::{Comments, items, primary_item},
 };
 
@@ -33,7 +33,11 @@ const READ_LIMIT: u32 = 4_000;
 /// Items that a scan reads in one call, like the audit.
 const SCAN_LIMIT: i32 = 2_000;
 
-pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: u32) -> anyhow::Result<()> {
+pub(crate) async fn measure(
+    report: &mut BenchReport,
+    comments: u32,
+    rounds: u32,
+) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(comments)));
     let mut drawn = Comments::new(7)?.take(comments)?;
     for (place, comment) in drawn.iter_mut().enumerate() {
@@ -45,7 +49,7 @@ pub(crate) async fn measure(report: &mut Report, comments: u32, rounds: u32) -> 
 }
 
 async fn measure_rebuild(
-    report: &mut Report,
+    report: &mut BenchReport,
     drawn: &[Comment],
     rounds: u32,
 ) -> anyhow::Result<()> {
@@ -75,7 +79,11 @@ async fn measure_rebuild(
     Ok(())
 }
 
-async fn measure_audit(report: &mut Report, drawn: &[Comment], rounds: u32) -> anyhow::Result<()> {
+async fn measure_audit(
+    report: &mut BenchReport,
+    drawn: &[Comment],
+    rounds: u32,
+) -> anyhow::Result<()> {
     let (store, _redis, job) = load(drawn, items).await?;
     rebuild(&job, drawn).await?;
     report.step(&format!("{rounds} rounds of audit and bare scan"));
@@ -110,10 +118,10 @@ async fn measure_audit(report: &mut Report, drawn: &[Comment], rounds: u32) -> a
 async fn load(
     comments: &[Comment],
     items: impl Fn(&Comment) -> anyhow::Result<Vec<Item>>,
-) -> anyhow::Result<(Store, Redis, Job)> {
-    let store = Store::start().await?;
+) -> anyhow::Result<(TableStore, Redis, Job)> {
+    let store = TableStore::start().await?;
     create_table(&store.table).await?;
-    let (table, mut load) = (store.table.name().to_owned(), Load::into(store).await?);
+    let (table, mut load) = (store.table.name().to_owned(), Loader::into(store).await?);
     for item in comments
         .iter()
         .map(items)

@@ -17,7 +17,7 @@ pub(crate) use figure::{Figure, NOT_MEASURED, count, interval, text};
 pub(crate) use machine::QUICK;
 use machine::{this_machine, this_run};
 pub(crate) use markdown::{Cells, MarkdownTable};
-pub(crate) use plot::{Plot, Series};
+pub(crate) use plot::{Plot, PlotLine};
 
 use crate::measure::Spread;
 
@@ -76,7 +76,7 @@ impl Section {
 }
 
 /// The results so far, and the current measurement.
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     folder: PathBuf,
     results: Results,
     name: String,
@@ -84,7 +84,7 @@ pub(crate) struct Report {
     section: Section,
 }
 
-impl Report {
+impl BenchReport {
     pub(crate) fn open(folder: PathBuf) -> anyhow::Result<Self> {
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
         let file = folder.join(JSON);

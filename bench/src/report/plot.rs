@@ -58,18 +58,18 @@ pub(crate) struct Plot {
     pub(crate) name: String,
     /// The quantities of x and y with their units.
     pub(crate) axes: [String; 2],
-    pub(crate) series: Vec<Series>,
+    pub(crate) series: Vec<PlotLine>,
     /// Points that are marked with the number of their x, such as break-evens.
     pub(crate) marks: Vec<(f64, f64)>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Series {
+pub(crate) struct PlotLine {
     pub(crate) name: String,
     pub(crate) points: Vec<(f64, f64)>,
 }
 
-impl Series {
+impl PlotLine {
     /// A line through points of x and y, ordered by x. A point that is no number is left out.
     pub(crate) fn new(
         name: impl Into<String>,
@@ -179,7 +179,7 @@ impl ValueFormatter<f64> for Axis {
 }
 
 impl Plot {
-    pub(crate) fn new(name: &str, axes: [&str; 2], series: Vec<Series>) -> Self {
+    pub(crate) fn new(name: &str, axes: [&str; 2], series: Vec<PlotLine>) -> Self {
         Self {
             name: name.to_owned(),
             axes: axes.map(str::to_owned),
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
 
     fn plot(points: &[(f64, f64)]) -> Plot {
-        let series = vec![Series::new("walk by <cursor>", points.iter().copied())];
+        let series = vec![PlotLine::new("walk by <cursor>", points.iter().copied())];
         Plot {
             marks: vec![(321.0, 806.0)],
             ..Plot::new("depth", ["page number", "latency p50, us"], series)
