@@ -58,34 +58,51 @@ pub fn write_cost_by_rules(
     new: Option<&Comment>,
     counters: KeepCounters,
 ) -> WriteCost {
-    let (old_item, new_item) = (old.map(comment_item), new.map(comment_item));
+    let old_item = old.map(comment_item);
+    let new_item = new.map(comment_item);
     let counted = match counters {
         KeepCounters::Yes => counter_changes(old, new).len(),
         KeepCounters::No => 0,
     };
     // Each statistics item is far smaller than a unit.
     let once = units(old_item.as_ref()).max(units(new_item.as_ref())) + counted;
-    let of_index = |index: Index| {
-        let projected = |item: &Option<Item>| item.as_ref().map(|item| projection(item, index));
-        let (before, after) = (projected(&old_item), projected(&new_item));
-        let key = index.partition_attribute();
-        match (&before, &after) {
-            (Some(before), Some(after)) if before == after => 0,
-            // An entry rewritten in place costs the units of the larger version.
-            (Some(before), Some(after)) if before.get(key) == after.get(key) => {
-                units(Some(before)).max(units(Some(after)))
-            }
-            // An entry that moves is deleted in one place and put in another.
-            _ => units(before.as_ref()) + units(after.as_ref()),
-        }
-    };
-    let float = |units: usize| u32::try_from(units).map_or(f64::INFINITY, f64::from);
+    let in_table = if counted > 0 { 2 * once } else { once };
+    let mut in_indexes = 0;
+    for index in Index::EVERY {
+        in_indexes += index_units(*index, old_item.as_ref(), new_item.as_ref());
+    }
     WriteCost {
-        table_units: float(if counted > 0 { 2 * once } else { once }),
-        index_units: float(Index::EVERY.iter().copied().map(of_index).sum()),
+        table_units: as_float(in_table),
+        index_units: as_float(in_indexes),
+    }
+}
+
+/// The units that a change of an item takes in one index.
+fn index_units(index: Index, old: Option<&Item>, new: Option<&Item>) -> usize {
+    let before = old.map(|item| projection(item, index));
+    let after = new.map(|item| projection(item, index));
+    let key = index.partition_attribute();
+    match (&before, &after) {
+        (Some(before), Some(after)) if before == after => 0,
+        // An entry that keeps its key costs the units of the larger version.
+        (Some(before), Some(after)) if before.get(key) == after.get(key) => {
+            units(Some(before)).max(units(Some(after)))
+        }
+        // An entry that moves is deleted under one key and put under another.
+        _ => units(before.as_ref()) + units(after.as_ref()),
     }
 }
 
 fn units(item: Option<&Item>) -> usize {
-    item.map_or(0, |item| size::write_units(size::item_bytes(item)))
+    match item {
+        Some(item) => size::write_units(size::item_bytes(item)),
+        None => 0,
+    }
+}
+
+fn as_float(units: usize) -> f64 {
+    match u32::try_from(units) {
+        Ok(units) => f64::from(units),
+        Err(_) => f64::INFINITY,
+    }
 }

@@ -40,25 +40,28 @@ impl RatingCounters {
     }
 
     pub(crate) fn of_item(item: &Item) -> Result<Self, Malformed> {
-        let count = |name: &str| match item.get(name) {
-            // A counter that was never increased.
-            None => Ok(0),
-            Some(AttributeValue::N(number)) => number
-                .parse()
-                .map_err(|_| Malformed::new("statistics item", format!("{name} is {number}"))),
-            Some(_) => Err(Malformed::new(
-                "statistics item",
-                format!("{name} is no number"),
-            )),
-        };
         let mut by_rating = [0; 5];
-        for (place, rating) in by_rating.iter_mut().zip(Rating::ALL) {
-            *place = count(&attribute_of(rating))?;
+        for (count, rating) in by_rating.iter_mut().zip(Rating::ALL) {
+            *count = count_in(item, &attribute_of(rating))?;
         }
         Ok(Self {
             by_rating,
-            total: count(TOTAL)?,
+            total: count_in(item, TOTAL)?,
         })
+    }
+}
+
+fn count_in(item: &Item, name: &str) -> Result<u64, Malformed> {
+    match item.get(name) {
+        // A counter that was never increased.
+        None => Ok(0),
+        Some(AttributeValue::N(number)) => number
+            .parse()
+            .map_err(|_| Malformed::new("statistics item", format!("{name} is {number}"))),
+        Some(_) => Err(Malformed::new(
+            "statistics item",
+            format!("{name} is no number"),
+        )),
     }
 }
 
@@ -74,11 +77,10 @@ pub(crate) struct StatisticsKey {
 
 impl StatisticsKey {
     pub(crate) fn item(&self) -> Item {
-        let language = self
-            .language
-            .as_ref()
-            .map_or(String::new(), |language| format!("#{language}"));
-        let sort_key = format!("{STATISTICS_PREFIX}{language}");
+        let sort_key = match &self.language {
+            Some(language) => format!("{STATISTICS_PREFIX}#{language}"),
+            None => STATISTICS_PREFIX.to_owned(),
+        };
         Item::from(HashMap::from([
             (
                 PK.to_owned(),
@@ -93,28 +95,31 @@ pub(crate) type CounterChanges = BTreeMap<StatisticsKey, BTreeMap<String, i64>>;
 
 pub(crate) fn counter_changes(old: Option<&Comment>, new: Option<&Comment>) -> CounterChanges {
     let mut changes = CounterChanges::new();
-    for (comment, sign) in old
-        .map(|old| (old, -1))
-        .into_iter()
-        .chain(new.map(|new| (new, 1)))
-    {
-        for language in [None, Some(comment.language.clone())] {
-            let add = changes
-                .entry(StatisticsKey {
-                    product: comment.product.clone(),
-                    language,
-                })
-                .or_default();
-            for name in [attribute_of(comment.rating), TOTAL.to_owned()] {
-                *add.entry(name).or_default() += sign;
-            }
-        }
+    if let Some(old) = old {
+        add_counts(old, -1, &mut changes);
     }
-    changes
-        .values_mut()
-        .for_each(|add| add.retain(|_, count| *count != 0));
+    if let Some(new) = new {
+        add_counts(new, 1, &mut changes);
+    }
+    for add in changes.values_mut() {
+        add.retain(|_, count| *count != 0);
+    }
     changes.retain(|_, add| !add.is_empty());
     changes
+}
+
+/// Counts a comment so many times in all its counters.
+fn add_counts(comment: &Comment, times: i64, changes: &mut CounterChanges) {
+    for language in [None, Some(comment.language.clone())] {
+        let key = StatisticsKey {
+            product: comment.product.clone(),
+            language,
+        };
+        let add = changes.entry(key).or_default();
+        for name in [attribute_of(comment.rating), TOTAL.to_owned()] {
+            *add.entry(name).or_default() += times;
+        }
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -124,21 +129,22 @@ impl Tally {
     pub fn add(&mut self, comment: &Comment) {
         for (key, add) in counter_changes(None, Some(comment)) {
             let counts = self.0.entry(key).or_default();
-            add.into_iter()
-                .for_each(|(name, count)| *counts.entry(name).or_default() += count);
+            for (name, count) in add {
+                *counts.entry(name).or_default() += count;
+            }
         }
     }
 
     pub fn items(&self) -> Vec<Item> {
-        let item = |(key, counts): (&StatisticsKey, &BTreeMap<String, i64>)| {
+        let mut items = Vec::new();
+        for (key, counts) in &self.0 {
             let mut item = key.item().into_inner();
-            let counts = counts
-                .iter()
-                .map(|(name, count)| (name.clone(), AttributeValue::N(count.to_string())));
-            item.extend(counts);
-            Item::from(item)
-        };
-        self.0.iter().map(item).collect()
+            for (name, count) in counts {
+                item.insert(name.clone(), AttributeValue::N(count.to_string()));
+            }
+            items.push(Item::from(item));
+        }
+        items
     }
 }
 
@@ -152,18 +158,15 @@ mod tests {
     fn check(old: Option<(&str, u64)>, new: Option<(&str, u64)>, expected: Expect) {
         let [old, new] =
             [old, new].map(|of| of.map(|(language, rating)| comment("c", language, rating)));
-        let line = |(key, add): (StatisticsKey, BTreeMap<String, i64>)| {
-            let language = key
-                .language
-                .map_or("all".to_owned(), |language| language.to_string());
-            format!("{language}: {add:?}\n")
-        };
-        expected.assert_eq(
-            &counter_changes(old.as_ref(), new.as_ref())
-                .into_iter()
-                .map(line)
-                .collect::<String>(),
-        );
+        let mut lines = String::new();
+        for (key, add) in counter_changes(old.as_ref(), new.as_ref()) {
+            let language = match key.language {
+                Some(language) => language.to_string(),
+                None => "all".to_owned(),
+            };
+            lines.push_str(&format!("{language}: {add:?}\n"));
+        }
+        expected.assert_eq(&lines);
     }
 
     #[test]

@@ -18,10 +18,14 @@ pub struct MergedCursor(pub(crate) Vec<PartitionPosition>);
 
 impl MergedCursor {
     pub(crate) fn after(positions: Vec<PartitionPosition>) -> Option<Self> {
-        positions
+        let has_more = positions
             .iter()
-            .any(|position| *position != PartitionPosition::End)
-            .then_some(Self(positions))
+            .any(|position| *position != PartitionPosition::End);
+        if has_more {
+            Some(Self(positions))
+        } else {
+            None
+        }
     }
 
     /// The cursor after the comments `shown`, for callers that know the listing without walking it.
@@ -35,24 +39,26 @@ impl MergedCursor {
         to_come: impl IntoIterator<Item = Rating>,
     ) -> Option<Self> {
         let plan = Plan::of(&query.product, &query.filter);
-        let place = |rating: Rating| {
-            plan.partitions
-                .iter()
-                .position(|of| of.rating.is_none_or(|of| of == rating))
-        };
-        let last: HashMap<_, _> = shown
-            .into_iter()
-            .map(|(cd, rating)| (place(rating), cd))
-            .collect();
-        let continued: HashSet<_> = to_come.into_iter().map(place).collect();
-        let positions = (0..plan.partitions.len())
-            .map(Some)
-            .map(|place| match last.get(&place) {
-                _ if !continued.contains(&place) => PartitionPosition::End,
-                Some(cd) => PartitionPosition::After((*cd).clone()),
-                None => PartitionPosition::Beginning,
+        let mut last_shown = HashMap::new();
+        for (cd, rating) in shown {
+            last_shown.insert(plan.partition_of(rating), cd);
+        }
+        let mut continued = HashSet::new();
+        for rating in to_come {
+            continued.insert(plan.partition_of(rating));
+        }
+        let mut positions = Vec::new();
+        for partition in &plan.partitions {
+            let partition = Some(partition);
+            positions.push(if !continued.contains(&partition) {
+                PartitionPosition::End
+            } else if let Some(cd) = last_shown.get(&partition) {
+                PartitionPosition::After((*cd).clone())
+            } else {
+                PartitionPosition::Beginning
             });
-        Self::after(positions.collect())
+        }
+        Self::after(positions)
     }
 }
 
@@ -69,28 +75,35 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_cursor_can_be_made_from_the_comments_before_it() {
+    fn rating(stars: u64) -> Rating {
+        Rating::new(stars).unwrap()
+    }
+
+    fn after(ms: i64, id: &str) -> PartitionPosition {
+        PartitionPosition::After(cd(ms, id))
+    }
+
+    /// The cursor after three comments of two of the filter's ratings.
+    fn following(to_come: &[u64]) -> Option<MergedCursor> {
         let query = MergedQuery {
             product: ProductId::parse("42").unwrap(),
             filter: Filter::new(None, Some(RatingSet::parse("1.3.5").unwrap())),
             page_size: PageSize::new(20).unwrap(),
         };
-        let rating = |stars| Rating::new(stars).unwrap();
         let shown = [
             (cd(9, "a"), rating(5)),
             (cd(8, "b"), rating(1)),
             (cd(7, "c"), rating(5)),
         ];
-        let following = |to_come: &[u64]| {
-            let to_come = to_come.iter().map(|stars| rating(*stars));
-            MergedCursor::following(
-                &query,
-                shown.iter().map(|(cd, rating)| (cd, *rating)),
-                to_come,
-            )
-        };
-        let after = |ms, id| PartitionPosition::After(cd(ms, id));
+        MergedCursor::following(
+            &query,
+            shown.iter().map(|(cd, rating)| (cd, *rating)),
+            to_come.iter().map(|stars| rating(*stars)),
+        )
+    }
+
+    #[test]
+    fn a_cursor_can_be_made_from_the_comments_before_it() {
         let all_continue = vec![after(8, "b"), PartitionPosition::Beginning, after(7, "c")];
         assert_eq!(following(&[5, 3, 1]), MergedCursor::after(all_continue));
         assert_eq!(

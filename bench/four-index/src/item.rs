@@ -1,6 +1,6 @@
 //! The items of comments, and their projections into the indexes.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Display};
 
 use model::{
     Cd, Comment, CommentBlob, CommentId, Language, Malformed, ProductId, Rating, Revision,
@@ -35,11 +35,10 @@ pub fn comment_item(comment: &Comment) -> Item {
         ("title", &comment.text.title),
         ("author", &comment.text.author),
     ];
-    for (name, value) in optional
-        .into_iter()
-        .filter_map(|(name, value)| Some((name, value.as_ref()?)))
-    {
-        fields.insert(name.to_owned(), text(value));
+    for (name, value) in optional {
+        if let Some(value) = value {
+            fields.insert(name.to_owned(), text(value));
+        }
     }
     let mut item = HashMap::from([
         (PK.to_owned(), text(&key)),
@@ -111,22 +110,23 @@ impl IndexEntry {
     }
 
     pub(crate) fn into_comment(self, product: &ProductId) -> Result<Comment, Malformed> {
-        let malformed = |problem: String| Malformed::new("item", problem);
         let cd = Cd::parse(&self.cd)?;
         Ok(Comment {
             id: cd.id,
             product: product.clone(),
-            language: Language::parse(&self.language)
-                .map_err(|error| malformed(error.to_string()))?,
-            rating: Rating::new(self.rating).map_err(|error| malformed(error.to_string()))?,
+            language: Language::parse(&self.language).map_err(malformed)?,
+            rating: Rating::new(self.rating).map_err(malformed)?,
             created_at: cd.created_at,
             status: Status::Published,
-            revision: Revision::parse(&self.revision)
-                .map_err(|error| malformed(error.to_string()))?,
+            revision: Revision::parse(&self.revision).map_err(malformed)?,
             text: self.comment_blob.into_text()?,
             site: SiteData::default(),
         })
     }
+}
+
+fn malformed(problem: impl Display) -> Malformed {
+    Malformed::new("item", problem.to_string())
 }
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ impl Index {
     }
 
     pub fn partition_of(self, placement: &Placement) -> String {
-        let (language, rating) = (Some(&placement.language), Some(placement.rating));
+        let language = Some(&placement.language);
+        let rating = Some(placement.rating);
         match self {
             Self::ByLanguageAndRating => partition_key(&placement.product, language, rating),
             Self::ByLanguage => partition_key(&placement.product, language, None),
@@ -87,25 +88,31 @@ pub(crate) struct Plan {
 
 impl Plan {
     pub(crate) fn of(product: &ProductId, filter: &Filter) -> Self {
-        let (language, ratings) = (filter.language(), filter.ratings());
-        let index = match (language, ratings) {
+        let language = filter.language();
+        let index = match (language, filter.ratings()) {
             (None, None) => Index::All,
             (Some(_), None) => Index::ByLanguage,
             (None, Some(_)) => Index::ByRating,
             (Some(_), Some(_)) => Index::ByLanguageAndRating,
         };
-        let partition = |rating| QueriedPartition {
-            key: partition_key(product, language, rating),
-            rating,
+        let ratings = match filter.ratings() {
+            None => vec![None],
+            Some(ratings) => ratings.iter().map(Some).collect(),
         };
-        let partitions = match ratings {
-            None => vec![partition(None)],
-            Some(ratings) => ratings
-                .iter()
-                .map(|rating| partition(Some(rating)))
-                .collect(),
-        };
+        let mut partitions = Vec::new();
+        for rating in ratings {
+            partitions.push(QueriedPartition {
+                key: partition_key(product, language, rating),
+                rating,
+            });
+        }
         Self { index, partitions }
+    }
+
+    /// The partition with the comments of a rating.
+    pub(crate) fn partition_of(&self, rating: Rating) -> Option<&QueriedPartition> {
+        let mut partitions = self.partitions.iter();
+        partitions.find(|partition| partition.rating.is_none_or(|of| of == rating))
     }
 }
 
@@ -129,32 +136,30 @@ mod tests {
 
     #[test]
     fn a_filter_asks_a_partition_for_each_rating_of_the_index_that_suits() {
-        let lines = [
+        let mut lines = String::new();
+        for (language, ratings) in [
             (None, None),
             (Some("en"), None),
             (None, Some("5")),
             (Some("en"), Some("5")),
-        ]
-        .into_iter()
-        .chain([
             (None, Some("1.5")),
             (Some("en"), Some("2.3.4.5")),
             (Some("en"), Some("1.2.3.4.5")),
-        ])
-        .map(|(language, ratings)| {
+        ] {
             let plan = Plan::of(&product("42"), &filter(language, ratings));
             let keys: Vec<&str> = plan
                 .partitions
                 .iter()
                 .map(|partition| partition.key.as_str())
                 .collect();
-            let (language, ratings) = (language.unwrap_or("any"), ratings.unwrap_or("any"));
-            format!(
-                "{language} {ratings}: {} {}\n",
+            lines.push_str(&format!(
+                "{} {}: {} {}\n",
+                language.unwrap_or("any"),
+                ratings.unwrap_or("any"),
                 plan.index.name(),
                 keys.join(" ")
-            )
-        });
+            ));
+        }
         expect![[r"
             any any: all PRODUCT#42
             en any: byLang PRODUCT#42/en
@@ -164,6 +169,6 @@ mod tests {
             en 2.3.4.5: byLangAndRating PRODUCT#42/en/2 PRODUCT#42/en/3 PRODUCT#42/en/4 PRODUCT#42/en/5
             en 1.2.3.4.5: byLang PRODUCT#42/en
         "]]
-        .assert_eq(&lines.collect::<String>());
+        .assert_eq(&lines);
     }
 }

@@ -41,51 +41,53 @@ pub(crate) struct Merged<T> {
     pub(crate) positions: Vec<PartitionPosition>,
 }
 
-pub(crate) fn merge<T>(parts: Vec<PartitionAnswer<T>>, page_size: usize) -> Merged<T> {
-    struct State {
-        position: PartitionPosition,
-        unseen: usize,
-        more: bool,
+/// What is known of a partition while its comments are merged.
+struct PartitionState {
+    position: PartitionPosition,
+    /// How many comments of its answer are not on the page.
+    unseen: usize,
+    more: bool,
+}
+
+impl PartitionState {
+    fn into_position(self) -> PartitionPosition {
+        if self.unseen == 0 && !self.more {
+            PartitionPosition::End
+        } else {
+            self.position
+        }
     }
-    let mut states = Vec::with_capacity(parts.len());
+}
+
+pub(crate) fn merge<T>(answers: Vec<PartitionAnswer<T>>, page_size: usize) -> Merged<T> {
+    let mut states = Vec::with_capacity(answers.len());
     let mut gathered: Vec<(Cd, usize, T)> = Vec::new();
-    for (
-        place,
-        PartitionAnswer {
-            from,
-            entries,
-            more,
-        },
-    ) in parts.into_iter().enumerate()
-    {
-        states.push(State {
-            position: from,
-            unseen: entries.len(),
-            more,
+    for (partition, answer) in answers.into_iter().enumerate() {
+        states.push(PartitionState {
+            position: answer.from,
+            unseen: answer.entries.len(),
+            more: answer.more,
         });
-        gathered.extend(entries.into_iter().map(|(cd, entry)| (cd, place, entry)));
+        let entries = answer.entries.into_iter();
+        gathered.extend(entries.map(|(cd, entry)| (cd, partition, entry)));
     }
     gathered.sort_by(|(a, ..), (b, ..)| b.cmp(a));
     let discarded = gathered.split_off(page_size.min(gathered.len()));
     let mut visible = Vec::with_capacity(gathered.len());
-    for (cd, place, entry) in gathered {
+    for (cd, partition, entry) in gathered {
         visible.push(entry);
-        if let Some(state) = states.get_mut(place) {
+        if let Some(state) = states.get_mut(partition) {
             state.position = PartitionPosition::After(cd);
             state.unseen -= 1;
         }
     }
-    let position = |state: State| {
-        if state.unseen == 0 && !state.more {
-            PartitionPosition::End
-        } else {
-            state.position
-        }
-    };
     Merged {
         visible,
         discarded: discarded.into_iter().map(|(_, _, entry)| entry).collect(),
-        positions: states.into_iter().map(position).collect(),
+        positions: states
+            .into_iter()
+            .map(PartitionState::into_position)
+            .collect(),
     }
 }
 

@@ -59,24 +59,18 @@ impl FourIndexTable {
 
     /// Creates the table. It is not active yet.
     pub async fn create(&self) -> Result<(), StoreError> {
-        let text = |name: &str| {
-            let definition = AttributeDefinition::builder().attribute_name(name);
-            definition
-                .attribute_type(ScalarAttributeType::S)
-                .build()
-                .map_err(refused)
-        };
         let mut create = self
             .client
             .create_table()
             .table_name(&self.name)
             .set_key_schema(Some(key_schema(PK, SK).map_err(refused)?))
             .billing_mode(BillingMode::PayPerRequest);
-        for name in [PK, SK, SORT_KEY]
-            .into_iter()
-            .chain(Index::EVERY.iter().map(|index| index.partition_attribute()))
-        {
-            create = create.attribute_definitions(text(name)?);
+        let index_keys = Index::EVERY.iter().map(|index| index.partition_attribute());
+        for name in [PK, SK, SORT_KEY].into_iter().chain(index_keys) {
+            let definition = AttributeDefinition::builder()
+                .attribute_name(name)
+                .attribute_type(ScalarAttributeType::S);
+            create = create.attribute_definitions(definition.build().map_err(refused)?);
         }
         for index in Index::EVERY {
             let projection = Projection::builder()
@@ -100,17 +94,14 @@ impl FourIndexTable {
         cursor: Option<&MergedCursor>,
     ) -> Result<MergedPage, StoreError> {
         let plan = Plan::of(&query.product, &query.filter);
-        let beginning = || vec![PartitionPosition::Beginning; plan.partitions.len()];
-        let positions = cursor.map_or_else(beginning, |cursor| cursor.0.clone());
-        let (
-            Merged {
-                visible, positions, ..
-            },
-            cost,
-        ) = self.read(&plan, query, positions, None).await?;
+        let positions = match cursor {
+            Some(cursor) => cursor.0.clone(),
+            None => vec![PartitionPosition::Beginning; plan.partitions.len()],
+        };
+        let (merged, cost) = self.read(&plan, query, positions, None).await?;
         Ok(MergedPage {
-            comments: comments(visible, query)?,
-            next: MergedCursor::after(positions),
+            comments: comments(merged.visible, query)?,
+            next: MergedCursor::after(merged.positions),
             cost,
         })
     }
@@ -150,8 +141,11 @@ impl FourIndexTable {
             .set_keys(Some(keys))
             .build()
             .map_err(refused)?;
-        let get = self.client.batch_get_item().request_items(&self.name, keys);
-        let get = get.return_consumed_capacity(ReturnConsumedCapacity::Total);
+        let get = self
+            .client
+            .batch_get_item()
+            .request_items(&self.name, keys)
+            .return_consumed_capacity(ReturnConsumedCapacity::Total);
         let answer = get.send().await.map_err(store_error)?;
         let read_units = answer
             .consumed_capacity()
@@ -170,10 +164,11 @@ impl FourIndexTable {
             ));
         }
         let items_read = u32::try_from(items.len()).unwrap_or(u32::MAX);
-        let entries = items
-            .into_iter()
-            .map(|item| serde_dynamo::from_item(Item::from(item)).map_err(malformed));
-        let mut comments = comments(entries.collect::<Result<_, _>>()?, query)?;
+        let mut entries = Vec::new();
+        for item in items {
+            entries.push(serde_dynamo::from_item(Item::from(item)).map_err(malformed)?);
+        }
+        let mut comments = comments(entries, query)?;
         comments.sort_by_key(|comment| Reverse(comment.cd()));
         Ok(MergedPage {
             comments,
@@ -187,7 +182,7 @@ impl FourIndexTable {
         })
     }
 
-    /// Reads all partitions in parallel, from their positions on or between two places, and merges
+    /// Reads all partitions in parallel, from their positions on or between two comments, and merges
     /// what they hold.
     async fn read(
         &self,
@@ -199,17 +194,15 @@ impl FourIndexTable {
         let reads = zip(&plan.partitions, positions).map(|(partition, from)| {
             self.read_partition(plan.index, partition, from, between, query.page_size)
         });
-        let (mut parts, mut cost) = (
-            Vec::with_capacity(plan.partitions.len()),
-            ReadCost::default(),
-        );
-        for (part, read) in try_join_all(reads).await? {
-            parts.push(part);
+        let mut answers = Vec::with_capacity(plan.partitions.len());
+        let mut cost = ReadCost::default();
+        for (answer, read) in try_join_all(reads).await? {
+            answers.push(answer);
             cost.requests += read.requests;
             cost.items_read += read.items_read;
             cost.read_units += read.read_units;
         }
-        let merged = merge(parts, usize::from(query.page_size.get()));
+        let merged = merge(answers, usize::from(query.page_size.get()));
         cost.items_discarded = u32::try_from(merged.discarded.len()).unwrap_or(u32::MAX);
         Ok((merged, cost))
     }
@@ -257,11 +250,13 @@ impl FourIndexTable {
             .map_err(store_error)?;
         let answer = reader.take()?;
         let read_units = answer.read_units();
-        let entries = answer.items.into_iter().map(|item| match item {
-            StoredItem::Read(entry) => Ok((entry.cd()?, entry)),
-            StoredItem::Unread(_) => Err(Malformed::new("item", "an item cannot be read")),
-        });
-        let entries = entries.collect::<Result<Vec<_>, Malformed>>()?;
+        let mut entries = Vec::new();
+        for item in answer.items {
+            let StoredItem::Read(entry) = item else {
+                return Err(Malformed::new("item", "an item cannot be read").into());
+            };
+            entries.push((entry.cd()?, entry));
+        }
         let more = answer.last_evaluated_key.is_some();
         if more && entries.len() < limit {
             return Err(StoreError::refused(
@@ -304,19 +299,19 @@ impl FourIndexTable {
             .send()
             .await
             .map_err(store_error)?;
-        Ok(answer
-            .item
-            .map(|item| RatingCounters::of_item(&item.into()))
-            .transpose()?
-            .unwrap_or_default())
+        match answer.item {
+            Some(item) => Ok(RatingCounters::of_item(&item.into())?),
+            None => Ok(RatingCounters::default()),
+        }
     }
 }
 
 fn comments(entries: Vec<IndexEntry>, query: &MergedQuery) -> Result<Vec<Comment>, StoreError> {
-    Ok(entries
-        .into_iter()
-        .map(|entry| entry.into_comment(&query.product))
-        .collect::<Result<_, _>>()?)
+    let mut comments = Vec::new();
+    for entry in entries {
+        comments.push(entry.into_comment(&query.product)?);
+    }
+    Ok(comments)
 }
 
 fn malformed(error: serde_dynamo::Error) -> StoreError {

@@ -4,7 +4,7 @@
 //! Comment and counters change in one transaction, on condition that the comment is in the state
 //! that was read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ::table::store_error;
 use aws_sdk_dynamodb::types::{
@@ -58,8 +58,7 @@ impl FourIndexTable {
                 .client
                 .put_item()
                 .table_name(put.table_name)
-                .set_item(Some(put.item));
-            let call = call
+                .set_item(Some(put.item))
                 .set_condition_expression(put.condition_expression)
                 .set_expression_attribute_names(put.expression_attribute_names)
                 .set_expression_attribute_values(put.expression_attribute_values)
@@ -71,8 +70,7 @@ impl FourIndexTable {
                 .client
                 .delete_item()
                 .table_name(delete.table_name)
-                .set_key(Some(delete.key));
-            let call = call
+                .set_key(Some(delete.key))
                 .set_condition_expression(delete.condition_expression)
                 .set_expression_attribute_names(delete.expression_attribute_names)
                 .set_expression_attribute_values(delete.expression_attribute_values)
@@ -110,55 +108,24 @@ impl FourIndexTable {
         old: Option<&Comment>,
         new: Option<&Comment>,
     ) -> Result<TransactWriteItem, StoreError> {
-        let condition = if old.is_some() { UNCHANGED } else { ABSENT };
-        let names = [attribute::REVISION, attribute::LANGUAGE, attribute::RATING];
-        let names = old.map(|_| {
-            names
-                .map(|name| (format!("#{name}"), name.to_owned()))
-                .into()
-        });
-        let values = old.map(|old| {
-            let values = [
-                (":revision", AttributeValue::S(old.revision.to_string())),
-                (":language", AttributeValue::S(old.language.to_string())),
-                (":rating", AttributeValue::N(old.rating.to_string())),
-            ];
-            values.map(|(name, value)| (name.to_owned(), value)).into()
-        });
+        let condition = StateCondition::of(old);
         let action = TransactWriteItem::builder();
-        Ok(match (old, new) {
-            (Some(old), None) => {
-                let delete = Delete::builder()
-                    .table_name(&self.name)
-                    .set_key(Some(item_key(&old.id).into()));
-                let delete = delete
-                    .condition_expression(condition)
-                    .set_expression_attribute_names(names);
-                action
-                    .delete(
-                        delete
-                            .set_expression_attribute_values(values)
-                            .build()
-                            .map_err(refused)?,
-                    )
-                    .build()
-            }
-            (_, new) => {
-                let put = Put::builder()
-                    .table_name(&self.name)
-                    .set_item(new.map(|new| comment_item(new).into()));
-                let put = put
-                    .condition_expression(condition)
-                    .set_expression_attribute_names(names);
-                action
-                    .put(
-                        put.set_expression_attribute_values(values)
-                            .build()
-                            .map_err(refused)?,
-                    )
-                    .build()
-            }
-        })
+        if let (Some(old), None) = (old, new) {
+            let delete = Delete::builder()
+                .table_name(&self.name)
+                .set_key(Some(item_key(&old.id).into()))
+                .condition_expression(condition.expression)
+                .set_expression_attribute_names(condition.names)
+                .set_expression_attribute_values(condition.values);
+            return Ok(action.delete(delete.build().map_err(refused)?).build());
+        }
+        let put = Put::builder()
+            .table_name(&self.name)
+            .set_item(new.map(|new| comment_item(new).into()))
+            .condition_expression(condition.expression)
+            .set_expression_attribute_names(condition.names)
+            .set_expression_attribute_values(condition.values);
+        Ok(action.put(put.build().map_err(refused)?).build())
     }
 
     fn counter_action(
@@ -167,16 +134,51 @@ impl FourIndexTable {
         add: &BTreeMap<String, i64>,
     ) -> Result<TransactWriteItem, StoreError> {
         let additions: Vec<String> = add.keys().map(|name| format!("{name} :{name}")).collect();
-        let values = add
-            .iter()
-            .map(|(name, count)| (format!(":{name}"), AttributeValue::N(count.to_string())));
+        let mut values = HashMap::new();
+        for (name, count) in add {
+            values.insert(format!(":{name}"), AttributeValue::N(count.to_string()));
+        }
         let update = Update::builder()
             .table_name(&self.name)
             .set_key(Some(key.item().into()))
             .update_expression(format!("ADD {}", additions.join(", ")))
-            .set_expression_attribute_values(Some(values.collect()));
+            .set_expression_attribute_values(Some(values));
         Ok(TransactWriteItem::builder()
             .update(update.build().map_err(refused)?)
             .build())
+    }
+}
+
+/// That a comment is still in its old state.
+struct StateCondition {
+    expression: &'static str,
+    names: Option<HashMap<String, String>>,
+    values: Option<HashMap<String, AttributeValue>>,
+}
+
+impl StateCondition {
+    fn of(old: Option<&Comment>) -> Self {
+        let Some(old) = old else {
+            return Self {
+                expression: ABSENT,
+                names: None,
+                values: None,
+            };
+        };
+        let names = [attribute::REVISION, attribute::LANGUAGE, attribute::RATING];
+        let values = [
+            (":revision", AttributeValue::S(old.revision.to_string())),
+            (":language", AttributeValue::S(old.language.to_string())),
+            (":rating", AttributeValue::N(old.rating.to_string())),
+        ];
+        Self {
+            expression: UNCHANGED,
+            names: Some(
+                names
+                    .map(|name| (format!("#{name}"), name.to_owned()))
+                    .into(),
+            ),
+            values: Some(values.map(|(name, value)| (name.to_owned(), value)).into()),
+        }
     }
 }
