@@ -42,8 +42,8 @@ where
 pub(crate) async fn get(address: SocketAddr, path: &str) -> anyhow::Result<(StatusCode, Bytes)> {
     let request = Request::get(path)
         .header(header::HOST, address.to_string())
-        .header(header::CONNECTION, "close");
-    let request = request.body(Empty::new())?;
+        .header(header::CONNECTION, "close")
+        .body(Empty::new())?;
     let answer = async {
         let answer = connect(address).await?.send_request(request).await?;
         Ok((

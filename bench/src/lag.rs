@@ -125,16 +125,26 @@ pub(crate) async fn measure(
 }
 
 fn add(report: &mut BenchReport, when: &str, lags: &Latencies) -> PlotLine {
-    let ms = |percent: f64| lags.percentile_us(percent / 100.0) / 1e3;
-    report.add(format!("{when}: both, p50"), ms(50.0), "ms");
-    report.add(format!("{when}: both, most"), ms(100.0), "ms");
-    let points = (1..=20)
-        .map(|part| f64::from(part) * 5.0)
-        .map(|percent| (percent, ms(percent)));
-    PlotLine::new(
-        format!("{PAGEMARK}, {when}"),
-        [(0.0, 0.0)].into_iter().chain(points),
-    )
+    report.add(
+        format!("{when}: both, p50"),
+        percentile_ms(lags, 50.0),
+        "ms",
+    );
+    report.add(
+        format!("{when}: both, most"),
+        percentile_ms(lags, 100.0),
+        "ms",
+    );
+    let mut points = vec![(0.0, 0.0)];
+    for part in 1..=20 {
+        let percent = f64::from(part) * 5.0;
+        points.push((percent, percentile_ms(lags, percent)));
+    }
+    PlotLine::new(format!("{PAGEMARK}, {when}"), points)
+}
+
+fn percentile_ms(lags: &Latencies, percent: f64) -> f64 {
+    lags.percentile_us(percent / 100.0) / 1e3
 }
 
 struct Posted {
@@ -211,7 +221,8 @@ impl Watcher {
 
     /// How long it takes until both duplicates and ranks are seen.
     async fn watch(&self, posted: Posted) -> anyhow::Result<Duration> {
-        let (mut has_duplicates, mut has_ranks) = (false, false);
+        let mut has_duplicates = false;
+        let mut has_ranks = false;
         loop {
             has_duplicates |= self.count_items(&posted.id).await? == FILTERS;
             has_ranks |= self.has_ranks(&posted).await?;
@@ -246,12 +257,10 @@ impl Watcher {
     async fn read_some(&self, count: u32) -> anyhow::Result<[f64; 2]> {
         let filter = Filter::new(None, Some(RatingSet::parse("1.4.5")?));
         let listing = ExpectedListing::new(&ProductId::parse(PRODUCT)?, filter);
-        let (address, table_id) = (address_in(&self.api_url)?, self.table.describe().await?.id);
-        let text = |comment: &Value, name: &str| {
-            comment.get(name).and_then(Value::as_str).map(str::to_owned)
-        };
-        let place = |of: &Value| Some(format!("{}#{}", text(of, "created_at")?, text(of, "id")?));
-        let mut wrong = [0, 0];
+        let address = address_in(&self.api_url)?;
+        let table_id = self.table.describe().await?.id;
+        let mut wrong_shown = 0;
+        let mut wrong_unchecked = 0;
         for _ in 0..count {
             let named = ranked(&self.index, &table_id, &listing.key, 1, PAGE_SIZE)
                 .await?
@@ -262,25 +271,22 @@ impl Watcher {
                 .get("comments")
                 .and_then(Value::as_array)
                 .context("a page of comments")?;
-            let (key, start) = (listing.key.clone(), named.first().and_then(Cd::just_after));
+            let shown: Vec<String> = shown.iter().filter_map(cd_of).collect();
+            wrong_shown += u32::from(lacks(&shown, &named));
             let query = PageQuery {
-                key,
+                key: listing.key.clone(),
                 order: Order::Newest,
                 limit: u16::try_from(PAGE_SIZE)?,
-                start,
+                start: named.first().and_then(Cd::just_after),
             };
             let unchecked = self.table.page(&query).await?.comments;
-            let unchecked = unchecked.iter().map(|comment| comment.cd().to_string());
-            let pages: [Vec<String>; 2] = [
-                shown.iter().filter_map(place).collect(),
-                unchecked.collect(),
-            ];
-            wrong
-                .iter_mut()
-                .zip(pages)
-                .for_each(|(wrong, page)| *wrong += u32::from(lacks(&page, &named)));
+            let unchecked: Vec<String> = unchecked
+                .iter()
+                .map(|comment| comment.cd().to_string())
+                .collect();
+            wrong_unchecked += u32::from(lacks(&unchecked, &named));
         }
-        Ok(wrong.map(|wrong| 1e3 * f64::from(wrong) / f64::from(count)))
+        Ok([wrong_shown, wrong_unchecked].map(|wrong| 1e3 * f64::from(wrong) / f64::from(count)))
     }
 
     /// Posts at an even rate until dropped.
@@ -299,9 +305,9 @@ impl Watcher {
             .client()
             .query()
             .table_name(self.table.name())
-            .select(Select::Count);
-        let query = query.key_condition_expression("pk = :pk");
-        let query = query.expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)));
+            .select(Select::Count)
+            .key_condition_expression("pk = :pk")
+            .expression_attribute_values(":pk", AttributeValue::S(comment_pk(id)));
         Ok(usize::try_from(query.send().await?.count)?)
     }
 
@@ -311,20 +317,20 @@ impl Watcher {
             .iter()
             .map(|set| (set, vec![posted.id.as_str()]))
             .collect();
-        Ok(self
-            .index
-            .scores(&asked)
-            .await?
-            .iter()
-            .flatten()
-            .all(Option::is_some))
+        let scores = self.index.scores(&asked).await?;
+        Ok(scores.iter().flatten().all(Option::is_some))
     }
+}
+
+/// The creation time and id of a comment in JSON, as [`Cd`] writes them.
+fn cd_of(comment: &Value) -> Option<String> {
+    let created_at = comment.get("created_at")?.as_str()?;
+    let id = comment.get("id")?.as_str()?;
+    Some(format!("{created_at}#{id}"))
 }
 
 /// Whether a page lacks a comment that the ranks name before its end.
 fn lacks(shown: &[String], named: &[Cd]) -> bool {
-    named
-        .iter()
-        .map(Cd::to_string)
-        .any(|named| Some(&named) >= shown.last() && !shown.contains(&named))
+    let mut named = named.iter().map(Cd::to_string);
+    named.any(|named| Some(&named) >= shown.last() && !shown.contains(&named))
 }

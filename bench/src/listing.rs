@@ -48,7 +48,8 @@ pub(crate) fn drawn(
 }
 
 pub(crate) fn all_and_union() -> anyhow::Result<Vec<ExpectedListing>> {
-    let (product, union) = (ProductId::parse(PRODUCT)?, Some(RatingSet::parse(UNION)?));
+    let product = ProductId::parse(PRODUCT)?;
+    let union = Some(RatingSet::parse(UNION)?);
     Ok(vec![
         ExpectedListing::new(&product, Filter::ANY),
         ExpectedListing::new(&product, Filter::new(None, union)),
@@ -87,20 +88,20 @@ impl ExpectedListing {
         Ok(Arc::new(self))
     }
 
-    pub(crate) fn ratings(&self) -> usize {
-        self.key
-            .filter
-            .ratings()
-            .map_or(Rating::ALL.len(), |ratings| ratings.iter().count())
+    /// How many ratings the filter names; 0 for any rating.
+    pub(crate) fn named_ratings(&self) -> usize {
+        match self.key.filter.ratings() {
+            Some(ratings) => ratings.iter().count(),
+            None => 0,
+        }
     }
 
     pub(crate) fn four_index_query(&self) -> anyhow::Result<four_index::MergedQuery> {
-        let (FilterKey { product, filter }, page_size) =
-            (self.key.clone(), PageSize::new(PAGE_SIZE as u64)?);
+        let FilterKey { product, filter } = self.key.clone();
         Ok(four_index::MergedQuery {
             product,
             filter,
-            page_size,
+            page_size: PageSize::new(PAGE_SIZE as u64)?,
         })
     }
 
@@ -130,9 +131,8 @@ impl ExpectedListing {
         shown: impl IntoIterator<Item = &'id str>,
     ) -> anyhow::Result<()> {
         let shown: Vec<&str> = shown.into_iter().collect();
-        let expected: Vec<&str> = self
-            .around(page)
-            .1
+        let (_, from_page) = self.around(page);
+        let expected: Vec<&str> = from_page
             .iter()
             .take(PAGE_SIZE)
             .map(|(cd, _)| cd.id.as_str())
@@ -151,14 +151,10 @@ impl ExpectedListing {
 
     pub(crate) fn json_path(&self, page: u64) -> String {
         let mut path = format!("/api/v1/products/{}/comments?page={page}", self.product());
-        for rating in self
-            .key
-            .filter
-            .ratings()
-            .iter()
-            .flat_map(|ratings| ratings.iter())
-        {
-            path.push_str(&format!("&rating={rating}"));
+        if let Some(ratings) = self.key.filter.ratings() {
+            for rating in ratings.iter() {
+                path.push_str(&format!("&rating={rating}"));
+            }
         }
         path
     }
@@ -166,18 +162,15 @@ impl ExpectedListing {
     /// The address of a page for people. Its number counts from the oldest comment. All pages must
     /// be full: the front page then has no number and begins with the newest comment.
     pub(crate) fn html_path(&self, page: u64) -> String {
-        let filter = self
-            .key
-            .filter
-            .ratings()
-            .map_or(String::new(), |ratings| format!("/~/{ratings}"));
-        let number = (self.pages() + 1).saturating_sub(page);
-        let number = if page > 1 {
-            format!("?page={number}")
-        } else {
-            String::new()
-        };
-        format!("/product/{}/comments{filter}{number}", self.product())
+        let mut path = format!("/product/{}/comments", self.product());
+        if let Some(ratings) = self.key.filter.ratings() {
+            path.push_str(&format!("/~/{ratings}"));
+        }
+        if page > 1 {
+            let number = (self.pages() + 1).saturating_sub(page);
+            path.push_str(&format!("?page={number}"));
+        }
+        path
     }
 
     fn product(&self) -> PercentEncode<'_> {

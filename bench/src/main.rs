@@ -51,6 +51,17 @@ struct BenchArgs {
     quick: bool,
 }
 
+impl BenchArgs {
+    /// The requested number of comments, or the measurement's own.
+    fn comments(&self, of_quick: u32, full: u32) -> u32 {
+        self.comments.unwrap_or(self.quick_or(of_quick, full))
+    }
+
+    fn quick_or<T>(&self, of_quick: T, full: T) -> T {
+        if self.quick { of_quick } else { full }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing
@@ -145,48 +156,53 @@ async fn measure(
     args: &BenchArgs,
     report: &mut BenchReport,
 ) -> anyhow::Result<()> {
-    let quick = args.quick;
-    let comments = |of_quick, full| args.comments.unwrap_or(if quick { of_quick } else { full });
-    let number = |of_quick: u32, full| if quick { of_quick } else { full };
-    let effort = |of_quick: (u32, u32), full| {
-        let (rounds, a_turn) = if quick { of_quick } else { full };
-        Effort { rounds, a_turn }
-    };
     match name {
         Measurement::Index => {
             index::measure(
                 report,
-                comments(2_000, 1_000_000),
-                effort((2, 500), (15, 5_000)),
+                args.comments(2_000, 1_000_000),
+                args.quick_or(Effort::new(2, 500), Effort::new(15, 5_000)),
             )
             .await
         }
-        Measurement::FanOut => fan_out::measure(report, effort((2, 100), (7, 300))).await,
+        Measurement::FanOut => {
+            let effort = args.quick_or(Effort::new(2, 100), Effort::new(7, 300));
+            fan_out::measure(report, effort).await
+        }
         Measurement::Api => {
             api::measure(
                 report,
-                comments(2_000, 100_000),
-                effort((2, 100), (5, 2_000)),
+                args.comments(2_000, 100_000),
+                args.quick_or(Effort::new(2, 100), Effort::new(5, 2_000)),
             )
             .await
         }
-        Measurement::Repair => repair::measure(report, comments(500, 4_000), number(1, 5)).await,
+        Measurement::Repair => {
+            repair::measure(report, args.comments(500, 4_000), args.quick_or(1, 5)).await
+        }
         Measurement::Compare => {
             let load = compare::CompareEffort {
-                comments: comments(1_000, 50_000),
-                reads: effort((1, 10), (5, 100)),
-                writes: number(2, 300),
+                comments: args.comments(1_000, 50_000),
+                reads: args.quick_or(Effort::new(1, 10), Effort::new(5, 100)),
+                writes: args.quick_or(2, 300),
             };
             compare::measure(report, load).await
         }
-        Measurement::Depth => depth::measure(report, comments(2_400, 400_000), quick).await,
-        Measurement::Lag => lag::measure(report, comments(100, 2_000), number(5, 100)).await,
+        Measurement::Depth => {
+            depth::measure(report, args.comments(2_400, 400_000), args.quick).await
+        }
+        Measurement::Lag => {
+            lag::measure(report, args.comments(100, 2_000), args.quick_or(5, 100)).await
+        }
         Measurement::Site => {
-            let (rounds, requests) = if quick { (1, 40) } else { (5, 1_000) };
-            site::measure(report, comments(1_000, 50_000), rounds, requests).await
+            let comments = args.comments(1_000, 50_000);
+            let rounds = args.quick_or(1, 5);
+            let requests = args.quick_or(40, 1_000);
+            site::measure(report, comments, rounds, requests).await
         }
         Measurement::Scale => {
-            scale::measure(report, comments(10_000, 10_000_000), number(100, 2_000)).await
+            let most = args.comments(10_000, 10_000_000);
+            scale::measure(report, most, args.quick_or(100, 2_000)).await
         }
     }
 }

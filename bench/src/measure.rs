@@ -15,6 +15,12 @@ pub(crate) struct Effort {
     pub(crate) a_turn: u32,
 }
 
+impl Effort {
+    pub(crate) fn new(rounds: u32, a_turn: u32) -> Self {
+        Self { rounds, a_turn }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -56,8 +62,8 @@ fn percentile(values: &[f64], share: f64) -> f64 {
         clippy::cast_sign_loss,
         reason = "a rank among the values"
     )]
-    let place = (rank as usize).saturating_sub(1);
-    sorted.get(place).copied().unwrap_or(0.0)
+    let index = (rank as usize).saturating_sub(1);
+    sorted.get(index).copied().unwrap_or(0.0)
 }
 
 /// Durations in microseconds.
@@ -148,9 +154,10 @@ impl<const N: usize> Rounds<N> {
 }
 
 fn seconds(times: &[Duration], contestant: usize) -> f64 {
-    times
-        .get(contestant)
-        .map_or(f64::NAN, Duration::as_secs_f64)
+    match times.get(contestant) {
+        Some(time) => time.as_secs_f64(),
+        None => f64::NAN,
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a measured figure")]
@@ -165,7 +172,9 @@ mod tests {
     #[test]
     fn a_99th_percentile_needs_a_thousand_durations() {
         let mut latencies = Latencies::default();
-        (1..=999).for_each(|us| latencies.record(Duration::from_micros(us)));
+        for us in 1..=999 {
+            latencies.record(Duration::from_micros(us));
+        }
         assert!(latencies.shown()[1].1.is_nan());
         latencies.record(Duration::from_micros(1_000));
         assert_eq!(

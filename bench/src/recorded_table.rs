@@ -83,14 +83,12 @@ impl RecordedTable {
             most_waiting: AtomicUsize::new(0),
         });
         let answering = recording.clone();
-        let answer = move |request| {
+        let server = HttpServer::start(move |request| {
             let recording = answering.clone();
             async move { recording.answer(request).await }
-        };
-        Ok(Self {
-            server: HttpServer::start(answer).await?,
-            recording,
         })
+        .await?;
+        Ok(Self { server, recording })
     }
 
     pub(crate) fn url(&self) -> String {
@@ -182,8 +180,13 @@ impl Recording {
 
 #[cfg(test)]
 mod tests {
-    use aws_sdk_dynamodb::types::AttributeValue;
+    use aws_sdk_dynamodb::{
+        error::SdkError,
+        operation::get_item::{GetItemError, GetItemOutput},
+        types::AttributeValue,
+    };
     use futures_util::future::join_all;
+    use table::Table;
 
     use super::*;
     use crate::{
@@ -206,17 +209,31 @@ mod tests {
         }
     }
 
+    fn key(name: &str) -> AttributeValue {
+        AttributeValue::S(name.to_owned())
+    }
+
+    async fn get(table: &Table, partition: &str) -> Result<GetItemOutput, SdkError<GetItemError>> {
+        table
+            .client()
+            .get_item()
+            .table_name(table.name())
+            .key("pk", key(partition))
+            .key("sk", key("b"))
+            .send()
+            .await
+    }
+
     #[tokio::test(flavor = "multi_thread")]
     async fn the_engine_answers_a_call_once_and_then_the_recording_answers_in_parallel() {
         let store = TableStore::start().await.unwrap();
         create_table(&store.table).await.unwrap();
-        let key = |name: &str| AttributeValue::S(name.to_owned());
-        let put = store
+        store
             .table
             .client()
             .put_item()
-            .table_name(store.table.name());
-        put.item("pk", key("a"))
+            .table_name(store.table.name())
+            .item("pk", key("a"))
             .item("sk", key("b"))
             .send()
             .await
@@ -224,21 +241,14 @@ mod tests {
         let engine = address_in(&store.engine_url().unwrap()).unwrap();
         let recorded = RecordedTable::before(engine, Delay::Equal).await.unwrap();
         let table = connect(store.table.name(), Some(&recorded.url())).await;
-        let get = async |partition: &str| {
-            let get = table.client().get_item().table_name(table.name());
-            get.key("pk", key(partition))
-                .key("sk", key("b"))
-                .send()
-                .await
-        };
-        let first = get("a").await.unwrap().item;
+        let first = get(&table, "a").await.unwrap().item;
         assert_eq!(
             first.as_ref().map(|item| item["pk"].clone()),
             Some(key("a"))
         );
         store.stop().await;
-        assert_eq!(get("a").await.unwrap().item, first);
-        for answer in join_all((0..32).map(|_| get("a"))).await {
+        assert_eq!(get(&table, "a").await.unwrap().item, first);
+        for answer in join_all((0..32).map(|_| get(&table, "a"))).await {
             assert_eq!(answer.unwrap().item, first);
         }
         assert!(
@@ -246,7 +256,7 @@ mod tests {
             "parallel calls waited for each other"
         );
         assert!(
-            get("another").await.is_err(),
+            get(&table, "another").await.is_err(),
             "a call that the engine never answered"
         );
     }

@@ -327,21 +327,21 @@ mod tests {
 
     #[test]
     fn rounds_that_failed_or_are_missing_are_refused() {
-        let good = || round("a", &[("handler", 1.0, "comments/s", "")]);
-        let mut failed = good();
+        let good = round("a", &[("handler", 1.0, "comments/s", "")]);
+        let mut failed = good.clone();
         for section in failed.measurements.values_mut() {
             section.failure = Some("no free port".to_owned());
         }
         check(
-            &[good(), good()],
-            &[good(), failed],
+            &[good.clone(), good.clone()],
+            &[good.clone(), failed],
             expect![[r#"
             fan-out of the new revision failed in round 2: no free port
         "#]],
         );
         check(
-            &[good(), good()],
-            &[good()],
+            &[good.clone(), good.clone()],
+            std::slice::from_ref(&good),
             expect![[r#"
             the base has 2 rounds, and the new revision 1: run both again
         "#]],

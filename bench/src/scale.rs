@@ -20,7 +20,7 @@ use crate::{
     measure::{Latencies, Rounds, Spread, as_f64, timed},
     overheads::index::{TABLE_ID, fill},
     report::{BenchReport, Plot, PlotLine, count},
-    stores::{FilledStores, Redis, TableStore, ranked},
+    stores::{FilledStores, PageReader, Redis, TableStore, ranked},
     workload::Comments,
 };
 
@@ -44,110 +44,131 @@ const DRAWN: [&str; 5] = [
 /// Measures at all sizes up to the requested number of comments, with so many pages for each
 /// latency.
 pub(crate) async fn measure(report: &mut BenchReport, most: u32, pages: u32) -> anyhow::Result<()> {
-    let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
-    let mut add = |report: &mut BenchReport, comments: u32, name: &str, value: f64, unit: &str| {
-        report.add(format!("{name}, {} comments", count(comments)), value, unit);
-        curves
-            .entry(name.to_owned())
-            .or_default()
-            .push((f64::from(comments), value));
-    };
+    let mut curves = Curves::default();
     for size in INDEX_SIZES.into_iter().filter(|size| *size <= most) {
-        if f64::from(size) * INDEX_BYTES_A_COMMENT + INDEX_BYTES_AT_LEAST
-            > available_memory_bytes()?
-        {
+        let needed_bytes = f64::from(size) * INDEX_BYTES_A_COMMENT + INDEX_BYTES_AT_LEAST;
+        if needed_bytes > available_memory_bytes()? {
             report.step(&format!(
                 "too little free memory for {} comments",
                 count(size)
             ));
             break;
         }
-        report.step(&format!("the page index, {} comments", count(size)));
-        let mut redis = Redis::start().await?;
-        let (empty, product) = (redis.memory_bytes().await?, ProductId::parse(PRODUCT)?);
-        let (_, took) = timed(fill(
-            &redis.index,
-            &mut Comments::new(11)?,
-            size,
-            Some(&product),
-        ))
-        .await?;
-        let bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty));
-        add(
-            report,
-            size,
-            "page index, drawing and filling",
-            f64::from(size) / took.as_secs_f64(),
-            "comments/s",
-        );
-        add(
-            report,
-            size,
-            "page index, bytes/comment",
-            bytes / f64::from(size),
-            "bytes",
-        );
-        for (ratings, name) in [
-            ("5", "1 rating"),
-            ("1.3.5", "3 ratings"),
-            ("1.2.3.4.5", "all"),
-        ] {
-            for (share, us) in index_pages(&redis.index, ratings, pages).await?.shown() {
-                add(
-                    report,
-                    size,
-                    &format!("page index, {name}: {share}"),
-                    us,
-                    "us",
-                );
-            }
-        }
+        measure_index(report, &mut curves, size, pages).await?;
     }
     for size in READ_SIZES.into_iter().filter(|size| *size <= most) {
-        report.step(&format!("reads, {} comments", count(size)));
-        let stores = FilledStores::fill(
-            TableStore::start().await?,
-            drawn(size)?,
-            all_and_union()?,
-            false,
-        )
-        .await?;
-        for (place, name) in [(0, "all"), (1, "3 ratings")] {
-            for (share, us) in reads(&stores, stores.listing(place)?, pages).await?.shown() {
-                add(report, size, &format!("page of {name}: {share}"), us, "us");
+        measure_reads(report, &mut curves, size, pages).await?;
+    }
+    curves.report_growth(report);
+    report.plot(curves.plot())
+}
+
+async fn measure_index(
+    report: &mut BenchReport,
+    curves: &mut Curves,
+    size: u32,
+    pages: u32,
+) -> anyhow::Result<()> {
+    report.step(&format!("the page index, {} comments", count(size)));
+    let mut redis = Redis::start().await?;
+    let empty = redis.memory_bytes().await?;
+    let product = ProductId::parse(PRODUCT)?;
+    let mut workload = Comments::new(11)?;
+    let filling = fill(&redis.index, &mut workload, size, Some(&product));
+    let ((), took) = timed(filling).await?;
+    let bytes = as_f64(redis.memory_bytes().await?.saturating_sub(empty));
+    let rate = f64::from(size) / took.as_secs_f64();
+    let name = "page index, drawing and filling";
+    curves.add(report, size, name, rate, "comments/s");
+    let name = "page index, bytes/comment";
+    curves.add(report, size, name, bytes / f64::from(size), "bytes");
+    for (ratings, name) in [
+        ("5", "1 rating"),
+        ("1.3.5", "3 ratings"),
+        ("1.2.3.4.5", "all"),
+    ] {
+        for (share, us) in index_pages(&redis.index, ratings, pages).await?.shown() {
+            let name = format!("page index, {name}: {share}");
+            curves.add(report, size, &name, us, "us");
+        }
+    }
+    Ok(())
+}
+
+async fn measure_reads(
+    report: &mut BenchReport,
+    curves: &mut Curves,
+    size: u32,
+    pages: u32,
+) -> anyhow::Result<()> {
+    report.step(&format!("reads, {} comments", count(size)));
+    let stores = FilledStores::fill(
+        TableStore::start().await?,
+        drawn(size)?,
+        all_and_union()?,
+        false,
+    )
+    .await?;
+    for (listing, name) in [(0, "all"), (1, "3 ratings")] {
+        let listing = stores.listing(listing)?;
+        for (share, us) in reads(&stores, listing, pages).await?.shown() {
+            curves.add(report, size, &format!("page of {name}: {share}"), us, "us");
+        }
+    }
+    let ratio = last_page(&stores, stores.listing(0)?, pages / 10).await?;
+    let name = format!("last_page_vs_page_2, {} comments", count(size));
+    report.noted(name, ratio, "", "ratio of times, at most 1.05");
+    stores.store.stop().await;
+    Ok(())
+}
+
+/// Figures by the number of comments, from the fewest on.
+#[derive(Default)]
+struct Curves(BTreeMap<String, Vec<(f64, f64)>>);
+
+impl Curves {
+    fn add(&mut self, report: &mut BenchReport, comments: u32, name: &str, value: f64, unit: &str) {
+        report.add(format!("{name}, {} comments", count(comments)), value, unit);
+        let points = self.0.entry(name.to_owned()).or_default();
+        points.push((f64::from(comments), value));
+    }
+
+    fn report_growth(&self, report: &mut BenchReport) {
+        for (name, points) in &self.0 {
+            let [(fewest, first), .., (most, last)] = points.as_slice() else {
+                continue;
+            };
+            if !name.ends_with("p50") {
+                continue;
+            }
+            let times = most / fewest;
+            let of_logarithm = exponent(most.ln() / fewest.ln(), times);
+            let note = format!("exponent, at most {of_logarithm:.3}; a logarithm's");
+            let of_curve = exponent(last / first, times);
+            report.noted(format!("growth of {name}"), of_curve, "", &note);
+        }
+    }
+
+    /// Each curve as a multiple of its value with the fewest comments.
+    fn plot(&self) -> Plot {
+        let mut lines = Vec::new();
+        for name in DRAWN {
+            let points = self.0.get(name).map(Vec::as_slice).unwrap_or_default();
+            if let [(_, first), ..] = points {
+                let points = points
+                    .iter()
+                    .map(|(comments, value)| (*comments, value / first));
+                lines.push(PlotLine::new(name, points));
             }
         }
-        let ratio = last_page(&stores, stores.listing(0)?, pages / 10).await?;
-        let name = format!("last_page_vs_page_2, {} comments", count(size));
-        report.noted(name, ratio, "", "ratio of times, at most 1.05");
-        stores.store.stop().await;
+        let axes = ["comments", "times the value with the fewest comments"];
+        Plot::new("scale", axes, lines)
     }
-    for (name, points) in curves.iter().filter(|(name, _)| name.ends_with("p50")) {
-        let [(fewest, first), .., (most, last)] = points.as_slice() else {
-            continue;
-        };
-        let exponent = |growth: f64| growth.ln() / (most / fewest).ln();
-        let note = format!(
-            "exponent, at most {:.3}; a logarithm's",
-            exponent(most.ln() / fewest.ln())
-        );
-        report.noted(
-            format!("growth of {name}"),
-            exponent(last / first),
-            "",
-            &note,
-        );
-    }
-    let series = DRAWN.into_iter().filter_map(|name| {
-        let points = curves.get(name)?;
-        let (_, first) = *points.first()?;
-        let points = points
-            .iter()
-            .map(|(comments, value)| (*comments, value / first));
-        Some(PlotLine::new(name, points.collect::<Vec<_>>()))
-    });
-    let axes = ["comments", "times the value with the fewest comments"];
-    report.plot(Plot::new("scale", axes, series.collect()))
+}
+
+/// The exponent of a power law that grows so much over so many times the comments.
+fn exponent(growth: f64, times: f64) -> f64 {
+    growth.ln() / times.ln()
 }
 
 fn available_memory_bytes() -> anyhow::Result<f64> {
@@ -157,10 +178,10 @@ fn available_memory_bytes() -> anyhow::Result<f64> {
             .trim()
             .strip_suffix(" kB")
     });
-    Ok(kib
+    let kib: f64 = kib
         .context("/proc/meminfo does not say MemAvailable")?
-        .parse::<f64>()?
-        * 1_024.0)
+        .parse()?;
+    Ok(kib * 1_024.0)
 }
 
 async fn reads(
@@ -168,11 +189,10 @@ async fn reads(
     listing: &ExpectedListing,
     pages: u32,
 ) -> anyhow::Result<Latencies> {
-    let (mut rng, reader) = (StdRng::seed_from_u64(12), stores.reader());
-    for page in (0..SAMPLES)
-        .map(|_| rng.random_range(1..=listing.pages()))
-        .collect::<Vec<_>>()
-    {
+    let mut rng = StdRng::seed_from_u64(12);
+    let reader = stores.reader();
+    for _ in 0..SAMPLES {
+        let page = rng.random_range(1..=listing.pages());
         listing.expect_comments(page, &reader.page(listing, page).await?)?;
     }
     Latencies::of(pages / 10, pages, async || {
@@ -191,20 +211,25 @@ async fn last_page(
     requests: u32,
 ) -> anyhow::Result<Spread> {
     let reader = stores.reader();
-    let turn = async |page: u64| {
-        let took = timed(async {
-            for _ in 0..requests {
-                reader.page(listing, page).await?;
-            }
-            Ok(())
-        });
-        anyhow::Ok(took.await?.1)
-    };
     let rounds = Rounds::run(ROUNDS, async || {
-        Ok([turn(listing.pages()).await?, turn(2).await?])
+        let ((), last) = timed(read_again(&reader, listing, listing.pages(), requests)).await?;
+        let ((), second) = timed(read_again(&reader, listing, 2, requests)).await?;
+        Ok([last, second])
     })
     .await?;
     Ok(rounds.ratio(1, 0))
+}
+
+async fn read_again(
+    reader: &PageReader,
+    listing: &ExpectedListing,
+    page: u64,
+    times: u32,
+) -> anyhow::Result<()> {
+    for _ in 0..times {
+        reader.page(listing, page).await?;
+    }
+    Ok(())
 }
 
 async fn index_pages(index: &PageIndex, ratings: &str, pages: u32) -> anyhow::Result<Latencies> {
@@ -215,6 +240,8 @@ async fn index_pages(index: &PageIndex, ratings: &str, pages: u32) -> anyhow::Re
     };
     let last = (ranked(index, TABLE_ID, &key, 1, PAGE_SIZE).await?.all / PAGE_SIZE as u64).max(1);
     let mut rng = StdRng::seed_from_u64(5);
-    let page = async || ranked(index, TABLE_ID, &key, rng.random_range(1..=last), PAGE_SIZE).await;
-    Latencies::of(pages / 10, pages, page).await
+    Latencies::of(pages / 10, pages, async || {
+        ranked(index, TABLE_ID, &key, rng.random_range(1..=last), PAGE_SIZE).await
+    })
+    .await
 }

@@ -72,10 +72,8 @@ impl Home {
         signal: &str,
         connect: impl AsyncFn() -> anyhow::Result<Client>,
     ) -> anyhow::Result<(ServerProcess, Client)> {
-        let (log, program) = (
-            self.path(LOG),
-            command.get_program().to_string_lossy().into_owned(),
-        );
+        let log = self.path(LOG);
+        let program = command.get_program().to_string_lossy().into_owned();
         let output = File::create(&log)?;
         let child = command
             .current_dir(self.0.path())
@@ -188,12 +186,14 @@ pub(crate) fn processor_time(pid: u32) -> anyhow::Result<Duration> {
     // The second field is the program's name in brackets, which may contain spaces. Fields 14 and
     // 15 are user and system time.
     let (_, fields) = stat.rsplit_once(')').context("a line of /proc")?;
-    let mut ticks = fields.split_whitespace().skip(11).map(str::parse::<u32>);
-    let mut next = || {
-        ticks
-            .next()
+    let mut ticks = 0;
+    for number in 14..=15 {
+        let field = fields.split_whitespace().nth(number - 3);
+        let field: u32 = field
             .context("a line of /proc")?
-            .context("a number of ticks")
-    };
-    Ok(Duration::from_millis(10) * (next()? + next()?))
+            .parse()
+            .context("a number of ticks")?;
+        ticks += field;
+    }
+    Ok(Duration::from_millis(10) * ticks)
 }

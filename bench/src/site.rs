@@ -16,7 +16,10 @@ use std::sync::Arc;
 use anyhow::{Context, ensure};
 use futures_util::future::try_join;
 use http_body_util::Full;
-use hyper::{Request, Response, body::Incoming};
+use hyper::{
+    Request, Response,
+    body::{Bytes, Incoming},
+};
 use itertools::Itertools;
 use serde_json::json;
 use tokio::process::Command;
@@ -74,21 +77,18 @@ pub(crate) async fn measure(
     ];
     let mut pages = Vec::new();
     for (listing, (design, with_total)) in asked.into_iter().cartesian_product(PAGES) {
-        let ratings = if listing.ratings() == 3 {
+        let ratings = if listing.named_ratings() == 3 {
             "three ratings"
         } else {
             "any rating"
         };
-        let what = format!(
-            "{ratings}, {}",
-            if with_total {
-                "with totals"
-            } else {
-                "comments alone"
-            }
-        );
+        let content = if with_total {
+            "with totals"
+        } else {
+            "comments alone"
+        };
         pages.push(SitePage {
-            what,
+            what: format!("{ratings}, {content}"),
             design,
             with_total,
             ask: Ask::new(listing, 1)?,
@@ -142,20 +142,26 @@ pub(crate) async fn measure(
 
 async fn serve(reader: Reader, pages: Vec<SitePage>) -> anyhow::Result<http::HttpServer> {
     let site = Arc::new((reader, pages));
-    let answer = move |request: Request<Incoming>| {
+    http::HttpServer::start(move |request| {
         let site = site.clone();
         async move {
             let (reader, pages) = &*site;
-            let number = request
-                .uri()
-                .path()
-                .trim_start_matches('/')
-                .parse::<usize>()?;
-            let page = pages.get(number).context("an unknown page")?;
-            anyhow::Ok(Response::new(Full::new(read(reader, page).await?.into())))
+            answer(reader, pages, &request).await
         }
-    };
-    http::HttpServer::start(answer).await
+    })
+    .await
+}
+
+async fn answer(
+    reader: &Reader,
+    pages: &[SitePage],
+    request: &Request<Incoming>,
+) -> anyhow::Result<Response<Full<Bytes>>> {
+    let number = request.uri().path().trim_start_matches('/');
+    let page = pages
+        .get(number.parse::<usize>()?)
+        .context("an unknown page")?;
+    Ok(Response::new(Full::new(read(reader, page).await?.into())))
 }
 
 async fn read(
@@ -222,21 +228,22 @@ async fn requests_per_s(url: &str, requests: u32) -> anyhow::Result<f64> {
 }
 
 fn rate_in(text: &str, requests: u32) -> anyhow::Result<f64> {
-    let field = |name: &str| {
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
-        value.with_context(|| format!("no {name}"))
-    };
     ensure!(
-        field("Complete requests:")?.parse() == Ok(requests),
+        field(text, "Complete requests:")?.parse() == Ok(requests),
         "incomplete"
     );
     ensure!(
-        field("Failed requests:")? == "0" && !text.contains("Non-2xx responses"),
+        field(text, "Failed requests:")? == "0" && !text.contains("Non-2xx responses"),
         "failed requests"
     );
-    Ok(field("Requests per second:")?.parse()?)
+    Ok(field(text, "Requests per second:")?.parse()?)
+}
+
+fn field<'text>(text: &'text str, name: &str) -> anyhow::Result<&'text str> {
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
+    value.with_context(|| format!("no {name}"))
 }
 
 #[cfg(test)]

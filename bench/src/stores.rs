@@ -72,12 +72,8 @@ impl TableStore {
     }
 
     pub(crate) fn engine_url(&self) -> anyhow::Result<String> {
-        Ok(self
-            .engine
-            .as_ref()
-            .context("a local engine")?
-            .0
-            .endpoint_url())
+        let (engine, _folder) = self.engine.as_ref().context("a local engine")?;
+        Ok(engine.endpoint_url())
     }
 
     pub(crate) async fn stop(self) {
@@ -117,8 +113,7 @@ pub(crate) async fn create_table(table: &Table) -> anyhow::Result<()> {
         .client()
         .create_table()
         .table_name(table.name())
-        .billing_mode(BillingMode::PayPerRequest);
-    let create = create
+        .billing_mode(BillingMode::PayPerRequest)
         .set_attribute_definitions(Some(attributes))
         .set_global_secondary_indexes(Some(definition::indexes()?));
     create
@@ -158,7 +153,8 @@ pub(crate) struct Redis {
 impl Redis {
     pub(crate) async fn start() -> anyhow::Result<Self> {
         let program = env::var_os("PAGEMARK_REDIS_SERVER").unwrap_or_else(|| "redis-server".into());
-        let (home, port) = (Home::new()?, free_port()?);
+        let home = Home::new()?;
+        let port = free_port()?;
         let url = format!("redis://127.0.0.1:{port}/");
         let mut command = Command::new(program);
         command.args([
@@ -171,16 +167,9 @@ impl Redis {
             "--appendonly",
             "no",
         ]);
-        let connect = async || {
-            let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
-            let client = redis::Client::open(url.as_str())?;
-            let mut connection = client
-                .get_multiplexed_async_connection_with_config(&config)
-                .await?;
-            redis::cmd("PING").exec_async(&mut connection).await?;
-            Ok(connection)
-        };
-        let (server, connection) = home.start(&mut command, "KILL", connect).await?;
+        let (server, connection) = home
+            .start(&mut command, "KILL", async || connect_redis(&url).await)
+            .await?;
         let config = RedisIndexConfig {
             timeout: TIMEOUT,
             ..RedisIndexConfig::new(url.clone())
@@ -199,12 +188,26 @@ impl Redis {
             .arg("memory")
             .query_async(&mut self.connection)
             .await?;
-        let field = |name: &str| {
-            info.get::<u64>(name)
-                .with_context(|| format!("INFO memory has no {name}"))
-        };
-        Ok(field("used_memory")?.saturating_sub(field("mem_clients_normal")?))
+        let used = memory_field(&info, "used_memory")?;
+        let of_clients = memory_field(&info, "mem_clients_normal")?;
+        Ok(used.saturating_sub(of_clients))
     }
+}
+
+/// Connects to a Redis that answers.
+async fn connect_redis(url: &str) -> anyhow::Result<MultiplexedConnection> {
+    let config = redis::AsyncConnectionConfig::new().set_response_timeout(Some(TIMEOUT));
+    let client = redis::Client::open(url)?;
+    let mut connection = client
+        .get_multiplexed_async_connection_with_config(&config)
+        .await?;
+    redis::cmd("PING").exec_async(&mut connection).await?;
+    Ok(connection)
+}
+
+fn memory_field(info: &redis::InfoDict, name: &str) -> anyhow::Result<u64> {
+    info.get(name)
+        .with_context(|| format!("INFO memory has no {name}"))
 }
 
 pub(crate) struct FilledStores {
@@ -231,18 +234,20 @@ impl FilledStores {
             four.create().await?;
             await_active(store.table.client(), four.name()).await?;
         }
-        let mut load = Loader::into(store).await?;
+        let mut loader = Loader::into(store).await?;
         let mut redis = Redis::start().await?;
         let empty_bytes = redis.memory_bytes().await?;
         let rebuild = redis.index.begin_rebuild().await?;
-        let (mut count, mut tally) = (0, Tally::default());
+        let mut count = 0;
+        let mut tally = Tally::default();
         loop {
             let mut edits: Vec<IndexEdit> = Vec::new();
             for comment in comments.by_ref().take(CHUNK) {
                 let comment = comment?;
-                load.push_comment(&comment, &mut listings).await?;
+                loader.push_comment(&comment, &mut listings).await?;
                 if with_four_index {
-                    load.push(four.name(), &four_index::comment_item(&comment))
+                    loader
+                        .push(four.name(), &four_index::comment_item(&comment))
                         .await?;
                     tally.add(&comment);
                 }
@@ -255,11 +260,11 @@ impl FilledStores {
             redis.index.apply(&edits).await?;
         }
         for item in tally.items() {
-            load.push(four.name(), &item).await?;
+            loader.push(four.name(), &item).await?;
         }
-        let redis_bytes_per_comment =
-            as_f64(redis.memory_bytes().await?.saturating_sub(empty_bytes)) / as_f64(count);
-        let store = load.finish().await?;
+        let redis_bytes = redis.memory_bytes().await?.saturating_sub(empty_bytes);
+        let redis_bytes_per_comment = as_f64(redis_bytes) / as_f64(count);
+        let store = loader.finish().await?;
         let table_id: Arc<str> = store.table.describe().await?.id.into();
         redis
             .index
@@ -305,8 +310,8 @@ impl FilledStores {
         }
     }
 
-    pub(crate) fn listing(&self, place: usize) -> anyhow::Result<&Arc<ExpectedListing>> {
-        self.listings.get(place).context("a listing")
+    pub(crate) fn listing(&self, number: usize) -> anyhow::Result<&Arc<ExpectedListing>> {
+        self.listings.get(number).context("a listing")
     }
 }
 
@@ -320,13 +325,9 @@ pub(crate) struct PageReader {
 
 impl PageReader {
     pub(crate) fn with_own_connections(&self) -> Self {
-        let (table, index) = (
-            self.table.with_own_connections(),
-            self.index.with_own_connections(),
-        );
         Self {
-            table,
-            index,
+            table: self.table.with_own_connections(),
+            index: self.index.with_own_connections(),
             table_id: self.table_id.clone(),
         }
     }
@@ -353,11 +354,8 @@ impl PageReader {
         listing: &ExpectedListing,
         page: u64,
     ) -> anyhow::Result<Option<Cd>> {
-        Ok(self
-            .named(listing, page)
-            .await?
-            .first()
-            .and_then(Cd::just_after))
+        let named = self.named(listing, page).await?;
+        Ok(named.first().and_then(Cd::just_after))
     }
 
     pub(crate) async fn page(
@@ -382,10 +380,8 @@ impl PageReader {
         if in_batch {
             return Ok(four.page_of(&listing.four_index_query()?, &named).await?);
         }
-        let (newest, oldest) = (
-            named.first().context("a page")?,
-            named.last().context("a page")?,
-        );
+        let newest = named.first().context("a page")?;
+        let oldest = named.last().context("a page")?;
         Ok(four
             .page_between(&listing.four_index_query()?, newest, oldest)
             .await?)
@@ -396,17 +392,13 @@ impl PageReader {
         listing: &ExpectedListing,
         start: Option<Cd>,
     ) -> anyhow::Result<Vec<Comment>> {
-        let (key, limit) = (listing.key.clone(), u16::try_from(PAGE_SIZE)?);
-        Ok(self
-            .table
-            .page(&PageQuery {
-                key,
-                order: Order::Newest,
-                limit,
-                start,
-            })
-            .await?
-            .comments)
+        let query = PageQuery {
+            key: listing.key.clone(),
+            order: Order::Newest,
+            limit: u16::try_from(PAGE_SIZE)?,
+            start,
+        };
+        Ok(self.table.page(&query).await?.comments)
     }
 }
 
@@ -418,10 +410,9 @@ pub(crate) async fn ranked(
     page: u64,
     size: usize,
 ) -> anyhow::Result<Ranked> {
-    let (skip, count) = ((page - 1) * size as u64, u16::try_from(size)?);
     let query = RankedQuery {
-        skip,
-        count,
+        skip: (page - 1) * size as u64,
+        count: u16::try_from(size)?,
         ..RankedQuery::new(product, filter)
     };
     let answer = index
@@ -437,27 +428,22 @@ pub(crate) fn bare_query(
     key: &FilterKey,
     before: Option<&Cd>,
 ) -> anyhow::Result<QueryFluentBuilder> {
-    let text = |text: String| SdkValue::S(text);
-    let start = before.map(|cd| {
-        [
-            (attribute::PK, comment_pk(&cd.id)),
-            (attribute::SK, key.to_string()),
-            (attribute::CD, cd.to_string()),
-        ]
-        .map(|(name, value)| (name.to_owned(), text(value)))
-        .into()
-    });
-    let query = table
+    let mut query = table
         .client()
         .query()
         .table_name(table.name())
-        .index_name(GSI);
-    Ok(query
+        .index_name(GSI)
         .key_condition_expression("sk = :sk")
-        .expression_attribute_values(":sk", text(key.to_string()))
+        .expression_attribute_values(":sk", SdkValue::S(key.to_string()))
         .scan_index_forward(false)
-        .limit(i32::try_from(PAGE_SIZE)?)
-        .set_exclusive_start_key(start))
+        .limit(i32::try_from(PAGE_SIZE)?);
+    if let Some(cd) = before {
+        query = query
+            .exclusive_start_key(attribute::PK, SdkValue::S(comment_pk(&cd.id)))
+            .exclusive_start_key(attribute::SK, SdkValue::S(key.to_string()))
+            .exclusive_start_key(attribute::CD, SdkValue::S(cd.to_string()));
+    }
+    Ok(query)
 }
 
 /// Puts items into the tables of a store: into the file of a stopped engine, or by calls to a
@@ -514,7 +500,8 @@ impl Loader {
         comment: &Comment,
         listings: &mut [ExpectedListing],
     ) -> anyhow::Result<()> {
-        let (primary, table) = (primary_item(comment)?, self.table.name().to_owned());
+        let primary = primary_item(comment)?;
+        let table = self.table.name().to_owned();
         let image = Image::of_primary(&primary)?;
         for listing in listings {
             if listing.add(comment) && !listing.key.is_primary() {
@@ -557,27 +544,27 @@ impl Loader {
 
 async fn put_all(client: &Client, table: &str, items: Vec<Item>) -> anyhow::Result<()> {
     for items in items.chunks(CALL_ITEMS) {
-        let put = |item: &Item| {
+        let mut unwritten = Vec::new();
+        for item in items {
             let put = PutRequest::builder()
                 .set_item(Some(item.clone().into()))
                 .build()?;
-            Ok(WriteRequest::builder().put_request(put).build())
-        };
-        let mut left: Vec<WriteRequest> = items.iter().map(put).collect::<anyhow::Result<_>>()?;
+            unwritten.push(WriteRequest::builder().put_request(put).build());
+        }
         let mut backoff = Backoff::until(Instant::now() + READY_WITHIN);
-        while !left.is_empty() {
+        while !unwritten.is_empty() {
             let answer = client
                 .batch_write_item()
-                .request_items(table, left)
+                .request_items(table, unwritten)
                 .send()
                 .await?;
-            left = answer
+            unwritten = answer
                 .unprocessed_items
                 .unwrap_or_default()
                 .remove(table)
                 .unwrap_or_default();
             ensure!(
-                left.is_empty() || backoff.wait().await,
+                unwritten.is_empty() || backoff.wait().await,
                 "{table} took no more items for {READY_WITHIN:?}"
             );
         }

@@ -68,11 +68,14 @@ pub(crate) struct Comments {
 
 impl Comments {
     pub(crate) fn new(seed: u64) -> anyhow::Result<Self> {
-        let product = |number: u32| ProductId::parse(&format!("shop/item-{number:05}"));
+        let mut products = Vec::new();
+        for number in 1..=PRODUCTS {
+            products.push(product(number)?);
+        }
         Ok(Self {
             rng: StdRng::seed_from_u64(seed),
             top_product: product(0)?,
-            products: (1..=PRODUCTS).map(product).collect::<Result<_, _>>()?,
+            products,
             product_weights: WeightedIndex::new((1..=PRODUCTS).map(|rank| 1.0 / f64::from(rank)))?,
             languages: LANGUAGES
                 .iter()
@@ -91,10 +94,8 @@ impl Comments {
         let rng = &mut self.rng;
         let created_at = Timestamp::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
         // A revision is a ULID, like our comment ids.
-        let (id, revision) = (
-            Revision::after(None, created_at, rng.random()),
-            Revision::after(None, created_at, rng.random()),
-        );
+        let id = Revision::after(None, created_at, rng.random());
+        let revision = Revision::after(None, created_at, rng.random());
         let is_top = self.drawn % 10 < TOP_PRODUCT_OF_TEN;
         let product = if is_top {
             Some(&self.top_product)
@@ -122,6 +123,10 @@ impl Comments {
     }
 }
 
+fn product(number: u32) -> anyhow::Result<ProductId> {
+    Ok(ProductId::parse(&format!("shop/item-{number:05}"))?)
+}
+
 pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
     Ok(serde_dynamo::to_item(CommentItem::primary(
         comment,
@@ -132,16 +137,16 @@ pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
 pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
     let primary = primary_item(comment)?;
     let image = Image::of_primary(&primary)?;
-    let duplicates: Vec<Item> = comment
-        .placement()
-        .duplicate_keys()
-        .map(|key| image.duplicate(&key))
-        .collect();
-    Ok([primary].into_iter().chain(duplicates).collect())
+    let mut items = vec![primary.clone()];
+    for key in comment.placement().duplicate_keys() {
+        items.push(image.duplicate(&key));
+    }
+    Ok(items)
 }
 
 pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {
-    let (mut events, mut number) = (Vec::new(), 0);
+    let mut events = Vec::new();
+    let mut number = 0;
     for comments in comments.chunks(EVENT_RECORDS) {
         let mut records = Vec::new();
         for comment in comments {

@@ -16,7 +16,7 @@ use crate::{
 const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
 /// The filters' ratings, by their number: rare and frequent ones, as in the articles' test.
 const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some("1.4.5"), Some("1.2.4.5"), None];
-/// Places of listings among those of the stores.
+/// Which of the stores' listings they are.
 pub(crate) const THREE_RATINGS: usize = 2;
 pub(crate) const ANY_RATING: usize = 4;
 
@@ -49,25 +49,26 @@ impl Ask {
 
     /// Such as "middle page, rating 1.4.5".
     pub(super) fn name(&self) -> String {
-        let ratings = self
-            .listing
-            .key
-            .filter
-            .ratings()
-            .map_or_else(|| "any".to_owned(), |ratings| ratings.to_string());
-        format!("middle page, rating {ratings}")
+        match self.listing.key.filter.ratings() {
+            Some(ratings) => format!("middle page, rating {ratings}"),
+            None => "middle page, rating any".to_owned(),
+        }
+    }
+
+    /// Refuses other comments than those of the page.
+    pub(super) fn expect(&self, shown: &[Comment]) -> anyhow::Result<()> {
+        self.listing.expect_comments(self.number, shown)
     }
 }
 
 fn listings() -> anyhow::Result<Vec<ExpectedListing>> {
     let product = ProductId::parse(PRODUCT)?;
-    let listing = |ratings: Option<&str>| {
-        Ok(ExpectedListing::new(
-            &product,
-            Filter::new(None, ratings.map(RatingSet::parse).transpose()?),
-        ))
-    };
-    RATINGS.into_iter().map(listing).collect()
+    let mut listings = Vec::new();
+    for ratings in RATINGS {
+        let ratings = ratings.map(RatingSet::parse).transpose()?;
+        listings.push(ExpectedListing::new(&product, Filter::new(None, ratings)));
+    }
+    Ok(listings)
 }
 
 pub(crate) struct Contestants {
@@ -79,9 +80,9 @@ impl Contestants {
     pub(crate) async fn load(store: TableStore, count: u32) -> anyhow::Result<Self> {
         let product = ProductId::parse(PRODUCT)?;
         let mut comments = Comments::new(8)?.take(count)?;
-        comments
-            .iter_mut()
-            .for_each(|comment| comment.product = product.clone());
+        for comment in &mut comments {
+            comment.product = product.clone();
+        }
         let stores =
             FilledStores::fill(store, comments.iter().cloned().map(Ok), listings()?, true).await?;
         Ok(Self { stores, comments })
@@ -157,9 +158,10 @@ impl Reader {
     pub(crate) async fn four_index_total(&self, ask: &Ask) -> anyhow::Result<u64> {
         let FilterKey { product, filter } = &ask.listing.key;
         let counters = self.four.counters(product, filter.language()).await?;
-        Ok(filter.ratings().map_or(counters.total, |ratings| {
-            ratings.iter().map(|rating| counters.get(rating)).sum()
-        }))
+        Ok(match filter.ratings() {
+            Some(ratings) => ratings.iter().map(|rating| counters.get(rating)).sum(),
+            None => counters.total,
+        })
     }
 }
 
@@ -174,11 +176,7 @@ mod tests {
             .unwrap();
         let reader = contestants.reader();
         for listing in &contestants.stores.listings {
-            let queries = listing
-                .key
-                .filter
-                .ratings()
-                .map_or(1, |ratings| ratings.iter().count());
+            let queries = listing.named_ratings().max(1);
             let mut walk = Ask::new(listing, 1).unwrap();
             for number in 1..=listing.pages() {
                 let walked = reader.four_index(&walk).await.unwrap();

@@ -57,17 +57,13 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     let (read, write) = estimate(load)?;
     let prices = Prices::published()?;
     let usd = (read * prices.million_read_units.usd + write * prices.million_write_units.usd) / 1e6;
-    let [units, usd] = [
-        format!(
-            "{} read units and {} write units",
-            text(read.round()),
-            text(write.round())
-        ),
-        text(usd),
-    ];
     println!(
-        "About {units}: {usd} US dollars by the prices of {} in {}.",
-        prices.looked_up, prices.region
+        "About {} read units and {} write units: {} US dollars by the prices of {} in {}.",
+        text(read.round()),
+        text(write.round()),
+        text(usd),
+        prices.looked_up,
+        prices.region
     );
     if !args.yes && !agreed()? {
         return Ok(());
@@ -105,25 +101,20 @@ async fn measure(
 }
 
 fn estimate(load: CompareEffort) -> anyhow::Result<(f64, f64)> {
-    let (mut read, mut write) = (0.0, 0.0);
+    let mut read = 0.0;
+    let mut write = 0.0;
     let views = f64::from(load.reads.rounds * load.reads.a_turn + load.reads.a_turn / 10) + 2.0;
     for design in designs(TEXT_BYTES, 1, 0.0)? {
         // Four indexes with the page index have the table of four indexes, whose counters only
         // writes change.
-        let (is_read, is_written) = (
-            design.name != FOUR_INDEXES_COUNTERS,
-            !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX),
-        );
+        let is_read = design.name != FOUR_INDEXES_COUNTERS;
+        let is_written = !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX);
         if is_read {
             read += views * design.page_read_units.iter().sum::<f64>();
         }
         if is_written {
-            write += f64::from(load.writes + 1)
-                * design
-                    .write
-                    .map(|write| write.write_units)
-                    .iter()
-                    .sum::<f64>();
+            let units = design.write.iter().map(|write| write.write_units);
+            write += f64::from(load.writes + 1) * units.sum::<f64>();
         }
         if is_read && is_written {
             write += f64::from(load.comments) * design.write[0].write_units;
@@ -146,7 +137,7 @@ fn agreed() -> anyhow::Result<bool> {
 
 /// Deletes both tables. One that is still being created is deleted afterwards.
 async fn delete(table: &Table) -> anyhow::Result<()> {
-    let mut left = Vec::new();
+    let mut failures = Vec::new();
     for name in [table.name(), four_index_table(table).name()] {
         let mut backoff = process::Backoff::until(Instant::now() + READY_WITHIN);
         while let Err(error) = table.client().delete_table().table_name(name).send().await {
@@ -155,17 +146,17 @@ async fn delete(table: &Table) -> anyhow::Result<()> {
                 break;
             }
             if !error.is_resource_in_use_exception() || !backoff.wait().await {
-                left.push(format!("{name}: {error}"));
+                failures.push(format!("{name}: {error}"));
                 break;
             }
         }
     }
-    if left.is_empty() {
+    if failures.is_empty() {
         Ok(())
     } else {
         bail!(
             "delete these tables yourself, because this failed: {}",
-            left.join("; ")
+            failures.join("; ")
         )
     }
 }

@@ -66,7 +66,9 @@ async fn compare_pages(
         for number in [1, listing.pages(), middle] {
             let ask = Ask::new(listing, number)?;
             reads::consume(report, &contestants.reader(), &ask, number == middle).await?;
-            asks.extend((number == middle).then_some(ask));
+            if number == middle {
+                asks.push(ask);
+            }
         }
     }
     Ok(asks)
@@ -78,24 +80,39 @@ async fn read_delayed(
     asks: &[Ask],
     effort: Effort,
 ) -> anyhow::Result<()> {
-    let mut readings = Vec::new();
-    for (delay, delays) in [
-        (Delay::Equal, ", equal delays"),
-        (Delay::Varying, ", varying delays"),
-    ] {
-        report.step(&format!(
-            "reading from a table that answers in parallel{delays}"
-        ));
-        let engine = address_in(&contestants.stores.store.engine_url()?)?;
-        let table = RecordedTable::before(engine, delay).await?;
-        let reader = contestants.delayed_reader(&table.url()).await?;
-        readings.push(read_all(report, &reader, asks, How { effort, delays }).await?);
-        ensure!(
-            table.most_waiting() > 1,
-            "the table answered one call at a time"
-        );
-    }
-    report.plot(reads::plot(&readings))
+    let how = How {
+        effort,
+        delays: ", equal delays",
+    };
+    let equal = read_recorded(report, contestants, asks, Delay::Equal, how).await?;
+    let how = How {
+        effort,
+        delays: ", varying delays",
+    };
+    let varying = read_recorded(report, contestants, asks, Delay::Varying, how).await?;
+    report.plot(reads::plot(&equal, &varying))
+}
+
+async fn read_recorded(
+    report: &mut BenchReport,
+    contestants: &Contestants,
+    asks: &[Ask],
+    delay: Delay,
+    how: How,
+) -> anyhow::Result<Vec<PageLatencies>> {
+    report.step(&format!(
+        "reading from a table that answers in parallel{}",
+        how.delays
+    ));
+    let engine = address_in(&contestants.stores.store.engine_url()?)?;
+    let table = RecordedTable::before(engine, delay).await?;
+    let reader = contestants.delayed_reader(&table.url()).await?;
+    let readings = read_all(report, &reader, asks, how).await?;
+    ensure!(
+        table.most_waiting() > 1,
+        "the table answered one call at a time"
+    );
+    Ok(readings)
 }
 
 async fn read_all(
@@ -117,24 +134,15 @@ async fn read_all(
 /// item, and a plot of them by the length of the text.
 fn storage(report: &mut BenchReport, comments: &[Comment]) -> anyhow::Result<()> {
     const TEXTS_BYTES: [usize; 5] = [20, 100, 500, 2_000, 8_000];
-    let mean = |comments: &[Comment]| -> anyhow::Result<[f64; 2]> {
-        let mut sums = [0.0; 2];
-        for comment in comments {
-            let stored = stored_bytes(comment)?;
-            sums.iter_mut()
-                .zip(stored)
-                .for_each(|(sum, (table, indexes))| *sum += table + indexes);
-        }
-        Ok(sums.map(|sum| sum / as_f64(comments.len() as u64)))
-    };
-    for (design, bytes) in [PAGEMARK, FOUR_INDEXES].into_iter().zip(mean(comments)?) {
+    let means = mean_stored_bytes(comments)?;
+    for (design, bytes) in [PAGEMARK, FOUR_INDEXES].into_iter().zip(means) {
         report.add(
             format!("a stored comment: {design}"),
             bytes,
             "bytes in table and indexes",
         );
     }
-    let mut series = [PAGEMARK, FOUR_INDEXES].map(|name| PlotLine::new(name, []));
+    let mut lines = [PAGEMARK, FOUR_INDEXES].map(|name| PlotLine::new(name, []));
     let drawn = Comments::new(8)?.take(100)?;
     for bytes in TEXTS_BYTES {
         let text = CommentText {
@@ -149,12 +157,21 @@ fn storage(report: &mut BenchReport, comments: &[Comment]) -> anyhow::Result<()>
                 ..comment.clone()
             })
             .collect();
-        let means = mean(&comments)?;
-        series
-            .iter_mut()
-            .zip(means)
-            .for_each(|(series, mean)| series.points.push((as_f64(bytes as u64), mean)));
+        for (line, mean) in lines.iter_mut().zip(mean_stored_bytes(&comments)?) {
+            line.points.push((as_f64(bytes as u64), mean));
+        }
     }
     let axes = ["bytes of text", "bytes in table and indexes"];
-    report.plot(Plot::new("bytes", axes, series.into()))
+    report.plot(Plot::new("bytes", axes, lines.into()))
+}
+
+/// The mean bytes of a comment in Pagemark, then in the design with four indexes.
+fn mean_stored_bytes(comments: &[Comment]) -> anyhow::Result<[f64; 2]> {
+    let mut sums = [0.0; 2];
+    for comment in comments {
+        for (sum, stored) in sums.iter_mut().zip(stored_bytes(comment)?) {
+            *sum += stored.table + stored.indexes;
+        }
+    }
+    Ok(sums.map(|sum| sum / as_f64(comments.len() as u64)))
 }

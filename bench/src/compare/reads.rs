@@ -2,6 +2,7 @@
 
 use anyhow::{Context, ensure};
 use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
+use four_index::ReadCost;
 use model::Comment;
 
 use super::contestants::{Ask, Reader};
@@ -30,8 +31,7 @@ pub(super) async fn consume(
     ask: &Ask,
     is_reported: bool,
 ) -> anyhow::Result<()> {
-    let compare = |comments: &[Comment]| ask.listing.expect_comments(ask.number, comments);
-    compare(&reader.pagemark(ask).await?)?;
+    ask.expect(&reader.pagemark(ask).await?)?;
     let start = reader.pages.start(&ask.listing, ask.number).await?;
     let query = bare_query(&reader.pages.table, &ask.listing.key, start.as_ref())?;
     let answer = query
@@ -42,7 +42,14 @@ pub(super) async fn consume(
         .consumed_capacity()
         .and_then(|consumed| consumed.capacity_units())
         .context("units")?;
-    let mut consumed = vec![(PAGEMARK, units, 1, 0)];
+    let mut consumed = vec![(
+        PAGEMARK,
+        ReadCost {
+            requests: 1,
+            read_units: units,
+            ..ReadCost::default()
+        },
+    )];
     for (design, page) in [
         (FOUR_INDEXES, reader.four_index(ask).await?),
         (
@@ -54,17 +61,29 @@ pub(super) async fn consume(
             reader.four_index_by_number(ask, true).await?,
         ),
     ] {
-        compare(&page.comments).context(design)?;
-        let cost = page.cost;
-        consumed.push((design, cost.read_units, cost.requests, cost.items_discarded));
+        ask.expect(&page.comments).context(design)?;
+        consumed.push((design, page.cost));
     }
-    if is_reported {
-        for (design, units, requests, discarded) in consumed {
-            let name = |what: &str| format!("{}, {what}: {design}", ask.name());
-            report.add(name("read"), units, "read units");
-            report.add(name("calls to DynamoDB"), f64::from(requests), "");
-            report.add(name("discarded"), f64::from(discarded), "items");
-        }
+    if !is_reported {
+        return Ok(());
+    }
+    let page = ask.name();
+    for (design, cost) in consumed {
+        report.add(
+            format!("{page}, read: {design}"),
+            cost.read_units,
+            "read units",
+        );
+        report.add(
+            format!("{page}, calls to DynamoDB: {design}"),
+            f64::from(cost.requests),
+            "",
+        );
+        report.add(
+            format!("{page}, discarded: {design}"),
+            f64::from(cost.items_discarded),
+            "items",
+        );
     }
     Ok(())
 }
@@ -107,15 +126,9 @@ pub(super) async fn read(
         }
         latencies.rotate_left(1);
     }
-    let ratings = ask
-        .listing
-        .key
-        .filter
-        .ratings()
-        .map_or(0, |ratings| ratings.iter().count());
     Ok(PageLatencies {
         name: ask.name(),
-        ratings,
+        ratings: ask.listing.named_ratings(),
         latencies,
     })
 }
@@ -138,13 +151,13 @@ impl PageLatencies {
     }
 
     pub(super) fn report(&self, report: &mut BenchReport, how: How) {
-        let name = |what: &str| format!("{}{}, {what}", self.name, how.delays);
         for design in DESIGNS {
             let Some(latencies) = self.latencies(design) else {
                 continue;
             };
             for (share, us) in latencies.shown() {
-                report.add(name(&format!("{share}: {design}")), us, "us");
+                let name = format!("{}{}, {share}: {design}", self.name, how.delays);
+                report.add(name, us, "us");
             }
         }
     }
@@ -153,30 +166,33 @@ impl PageLatencies {
 /// The medians by the number of ratings. Pagemark sends one query in any case, so its line stands
 /// for equal delays too. That of BatchGetItem, which is one call too, is left out: it runs beside
 /// Pagemark's.
-pub(super) fn plot(readings: &[Vec<PageLatencies>]) -> Plot {
-    let line = |delays: usize, design: &str, name: &str| {
-        let readings = readings.get(delays).into_iter().flatten();
-        let ms = |reading: &PageLatencies| Some(reading.latencies(design)?.p50_us() / 1e3);
-        let mut points: Vec<_> = readings
-            .filter_map(|of| Some((as_f64(of.ratings as u64), ms(of)?)))
-            .collect();
-        points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-        PlotLine::new(name, points)
-    };
-    let mut series: Vec<_> = DESIGNS
-        .into_iter()
-        .take(3)
-        .map(|design| line(1, design, design))
-        .collect();
-    series.push(line(0, FOUR_INDEXES, "four indexes, equal delays"));
-    series.push(line(
-        0,
-        FOUR_INDEXES_PAGE_INDEX,
-        "with the page index, equal delays",
-    ));
+pub(super) fn plot(equal: &[PageLatencies], varying: &[PageLatencies]) -> Plot {
     Plot::new(
         "ratings",
         ["ratings in the filter (0: any)", "latency p50, ms"],
-        series,
+        vec![
+            line(PAGEMARK, PAGEMARK, varying),
+            line(FOUR_INDEXES, FOUR_INDEXES, varying),
+            line(FOUR_INDEXES_PAGE_INDEX, FOUR_INDEXES_PAGE_INDEX, varying),
+            line("four indexes, equal delays", FOUR_INDEXES, equal),
+            line(
+                "with the page index, equal delays",
+                FOUR_INDEXES_PAGE_INDEX,
+                equal,
+            ),
+        ],
     )
+}
+
+/// The medians of a design.
+fn line(name: &str, design: &str, readings: &[PageLatencies]) -> PlotLine {
+    let mut points = Vec::new();
+    for reading in readings {
+        if let Some(latencies) = reading.latencies(design) {
+            let ratings = as_f64(reading.ratings as u64);
+            points.push((ratings, latencies.p50_us() / 1e3));
+        }
+    }
+    points.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    PlotLine::new(name, points)
 }

@@ -57,11 +57,15 @@ pub(super) async fn measure(
 ) -> anyhow::Result<()> {
     report.step("writing");
     for writing in write_all(contestants, comments).await? {
-        let name = |what: &str| format!("{}, {what}: {}", writing.write, writing.design);
-        report.add(name("written"), writing.units_each(), "write units");
-        if writing.design == PAGEMARK {
+        let Writing { write, design, .. } = writing;
+        report.add(
+            format!("{write}, written: {design}"),
+            writing.units_each(),
+            "write units",
+        );
+        if design == PAGEMARK {
             report.noted(
-                name("functions, p50"),
+                format!("{write}, functions, p50: {design}"),
                 writing.functions.p50_us(),
                 "us",
                 "both handlers, one record",
@@ -84,17 +88,19 @@ async fn write_all(contestants: &Contestants, comments: u32) -> anyhow::Result<V
 
 /// Empty results for each design and write, in this order.
 fn fresh() -> Vec<Writing> {
-    let of = |design| {
-        let writes = Write::VARIANTS.iter();
-        writes.map(move |write| Writing {
-            design,
-            write: *write,
-            writes: 0,
-            units: 0.0,
-            functions: Latencies::default(),
-        })
-    };
-    DESIGNS.iter().flat_map(|(design, _)| of(*design)).collect()
+    let mut writings = Vec::new();
+    for (design, _) in DESIGNS {
+        for write in Write::VARIANTS {
+            writings.push(Writing {
+                design,
+                write: *write,
+                writes: 0,
+                units: 0.0,
+                functions: Latencies::default(),
+            });
+        }
+    }
+    writings
 }
 
 fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
@@ -133,14 +139,12 @@ impl Designs {
     fn new(Contestants { stores, .. }: &Contestants) -> Self {
         let meter = Arc::new(Meter::new(None, None));
         let writer = stores.store.table.clone().metered(meter.clone());
-        let (stream_writer, page_indexer) =
-            (stream_writer(&writer), page_indexer(&stores.redis.index));
         Self {
+            stream_writer: stream_writer(&writer),
+            page_indexer: page_indexer(&stores.redis.index),
+            meter,
             four: four_index_table(&writer),
             writer,
-            stream_writer,
-            page_indexer,
-            meter,
         }
     }
 
@@ -169,8 +173,9 @@ impl Designs {
         let new = self
             .acknowledge(writing.write, comment, old.as_ref())
             .await?;
-        let image = |comment: &Option<Comment>| comment.as_ref().map(primary_item).transpose();
-        let event = event(image(&old)?.as_ref(), image(&new)?.as_ref(), writing.writes)?;
+        let old_image = old.as_ref().map(primary_item).transpose()?;
+        let new_image = new.as_ref().map(primary_item).transpose()?;
+        let event = event(old_image.as_ref(), new_image.as_ref(), writing.writes)?;
         let began = Instant::now();
         let (duplicates, ranks) = tokio::join!(
             self.stream_writer.handle(&event, deadline()),

@@ -45,9 +45,19 @@ pub(crate) async fn measure(
     is_quick: bool,
 ) -> anyhow::Result<()> {
     // A hundred requests for a median. Slow contestants get fewer.
-    let (rounds, time_ms, walk_s) = if is_quick { (3, 20, 1) } else { (20, 250, 10) };
-    let (time, walk) = (Duration::from_millis(time_ms), Duration::from_secs(walk_s));
-    let limits = Limits { rounds, time, walk };
+    let limits = if is_quick {
+        Limits {
+            rounds: 3,
+            time: Duration::from_millis(20),
+            walk: Duration::from_secs(1),
+        }
+    } else {
+        Limits {
+            rounds: 20,
+            time: Duration::from_millis(250),
+            walk: Duration::from_secs(10),
+        }
+    };
     report.step(&format!(
         "loading {} comments into all stores",
         count(comments)
@@ -80,22 +90,20 @@ pub(crate) async fn measure(
                 );
             }
         }
-        let drawn = curves
-            .into_iter()
-            .filter(|curve| !NOT_DRAWN.contains(&curve.name.as_str()));
-        let series = drawn.map(|Curve { name, points }| {
-            PlotLine::new(
-                name,
-                points.into_iter().map(|(page, us)| (as_f64(page), us)),
-            )
-        });
+        let mut lines = Vec::new();
+        for Curve { name, points } in curves {
+            if !NOT_DRAWN.contains(&name.as_str()) {
+                let points = points.into_iter().map(|(page, us)| (as_f64(page), us));
+                lines.push(PlotLine::new(name, points));
+            }
+        }
         let name = if listing.key.is_primary() {
             "depth"
         } else {
             "depth-three-ratings"
         };
         let axes = ["page number", "latency p50, us"];
-        report.plot(Plot::new(name, axes, series.collect()))?;
+        report.plot(Plot::new(name, axes, lines))?;
     }
     drop(systems);
     stores.store.stop().await;
@@ -124,14 +132,12 @@ impl Systems {
                 read.map_ok(|page| page.comments).boxed_local()
             }));
         }
-        for way in Paging::VARIANTS {
-            contestants.push(self.postgres.contestant(listing, *way).await?);
+        for paging in Paging::VARIANTS {
+            contestants.push(self.postgres.contestant(listing, *paging).await?);
         }
-        contestants.extend(
-            Paging::VARIANTS
-                .iter()
-                .map(|way| self.sqlite.contestant(listing, *way)),
-        );
+        for paging in Paging::VARIANTS {
+            contestants.push(self.sqlite.contestant(listing, *paging));
+        }
         let mut curves = race(listing, &contestants, limits).await?;
 
         let query = listing.four_index_query()?;
@@ -139,20 +145,13 @@ impl Systems {
         // on in memory: the time excludes writing them as text and parsing them.
         four.page(&query, None).await?;
         let mut cursor = None;
-        let next = async || {
+        let name = format!("{FOUR_INDEXES}, walk by cursor");
+        let walked = race::walk(&name, listing, limits.walk, async || {
             let page = four.page(&query, cursor.as_ref()).await?;
             cursor = page.next;
             Ok(page.comments)
-        };
-        curves.push(
-            race::walk(
-                &format!("{FOUR_INDEXES}, walk by cursor"),
-                listing,
-                limits.walk,
-                next,
-            )
-            .await?,
-        );
+        });
+        curves.push(walked.await?);
         Ok(curves)
     }
 }

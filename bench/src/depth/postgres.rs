@@ -7,7 +7,7 @@ use anyhow::Context;
 use futures_util::FutureExt;
 use model::Comment;
 use tokio_postgres::{
-    Client, NoTls,
+    Client, NoTls, Statement,
     binary_copy::BinaryCopyInWriter,
     types::{ToSql, Type},
 };
@@ -121,34 +121,22 @@ impl Postgres {
     pub(super) async fn contestant<'store>(
         &'store self,
         listing: &'store ExpectedListing,
-        way: Paging,
+        paging: Paging,
     ) -> anyhow::Result<Contestant<'store>> {
         let statement = self
             .client
-            .prepare(&way.statement(&listing.key.filter))
+            .prepare(&paging.statement(&listing.key.filter))
             .await?;
         let find_block = self.client.prepare(FIND_BLOCK).await?;
-        Ok(Contestant::new(format!("PostgreSQL {way}"), move |page| {
-            let (statement, find_block) = (statement.clone(), find_block.clone());
+        let name = format!("PostgreSQL {paging}");
+        Ok(Contestant::new(name, move |page| {
+            let statement = statement.clone();
+            let find_block = find_block.clone();
             async move {
-                let product = listing.key.product.as_str();
-                let rows = match way {
-                    Paging::Offset => {
-                        self.client
-                            .query(&statement, &[&product, &skip(page)?])
-                            .await?
-                    }
+                let rows = match paging {
+                    Paging::Offset => self.read_by_offset(&statement, listing, page).await?,
                     Paging::Blocks => {
-                        let key = listing.key.to_string();
-                        let block = self
-                            .client
-                            .query_one(&find_block, &[&key, &skip(page)?])
-                            .await?;
-                        let (created_ms, id): (i64, String) =
-                            (block.try_get(0)?, block.try_get(1)?);
-                        let offset = skip(page)? - block.try_get::<_, i64>(2)?;
-                        self.client
-                            .query(&statement, &[&product, &created_ms, &id, &offset])
+                        self.read_by_block(&statement, &find_block, listing, page)
                             .await?
                     }
                 };
@@ -156,6 +144,36 @@ impl Postgres {
             }
             .boxed_local()
         }))
+    }
+
+    async fn read_by_offset(
+        &self,
+        statement: &Statement,
+        listing: &ExpectedListing,
+        page: u64,
+    ) -> anyhow::Result<Vec<tokio_postgres::Row>> {
+        let product = listing.key.product.as_str();
+        let parameters: [&(dyn ToSql + Sync); 2] = [&product, &skip(page)?];
+        Ok(self.client.query(statement, &parameters).await?)
+    }
+
+    async fn read_by_block(
+        &self,
+        statement: &Statement,
+        find_block: &Statement,
+        listing: &ExpectedListing,
+        page: u64,
+    ) -> anyhow::Result<Vec<tokio_postgres::Row>> {
+        let key = listing.key.to_string();
+        let parameters: [&(dyn ToSql + Sync); 2] = [&key, &skip(page)?];
+        let block = self.client.query_one(find_block, &parameters).await?;
+        let created_ms: i64 = block.try_get(0)?;
+        let id: String = block.try_get(1)?;
+        let newer: i64 = block.try_get(2)?;
+        let product = listing.key.product.as_str();
+        let offset = skip(page)? - newer;
+        let parameters: [&(dyn ToSql + Sync); 4] = [&product, &created_ms, &id, &offset];
+        Ok(self.client.query(statement, &parameters).await?)
     }
 }
 
@@ -175,7 +193,8 @@ fn comment(row: &tokio_postgres::Row) -> anyhow::Result<Comment> {
 }
 
 async fn start() -> anyhow::Result<(ServerProcess, Client)> {
-    let (home, port) = (Home::new()?, free_port()?);
+    let home = Home::new()?;
+    let port = free_port()?;
     let data = home.path("data");
     fs::create_dir(&data)?;
     // PostgreSQL refuses to run as root. Then it runs as the user that its packages create.
@@ -183,31 +202,40 @@ async fn start() -> anyhow::Result<(ServerProcess, Client)> {
     if is_root {
         run(Command::new("chown").args(["-R", NAME]).arg(home.path("")))?;
     }
-    let command = |name: &str| {
-        let mut command = Command::new(if is_root { "setpriv" } else { name });
-        if is_root {
-            command.args(["--reuid", NAME, "--regid", NAME, "--clear-groups", name]);
-        }
-        command
-    };
-    let mut initdb = command("initdb");
+    let mut initdb = own_command("initdb", is_root);
     initdb
         .args(["--auth=trust", "--no-sync", "--locale=C", "--encoding=UTF8"])
         .current_dir("/");
     run(initdb.args(["--username", NAME, "--pgdata"]).arg(&data))
         .context("run scripts/ensure-postgres.sh")?;
-    let mut postgres = command("postgres");
+    let mut postgres = own_command("postgres", is_root);
     postgres
         .arg("-D")
         .arg(&data)
         .args(["-h", "127.0.0.1", "-p", &port.to_string()]);
-    postgres.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
-    let connect = async || {
-        let address = format!("host=127.0.0.1 port={port} user={NAME} dbname={NAME}");
-        let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
-        // It ends with the client. If it ends earlier, the next statement fails.
-        tokio::spawn(connection);
-        Ok(client)
-    };
-    home.start(&mut postgres, IMMEDIATE_SHUTDOWN, connect).await
+    for setting in SETTINGS {
+        postgres.args(["-c", setting]);
+    }
+    home.start(&mut postgres, IMMEDIATE_SHUTDOWN, async || {
+        connect(port).await
+    })
+    .await
+}
+
+/// A program of PostgreSQL. Root runs it as PostgreSQL's user.
+fn own_command(program: &str, is_root: bool) -> Command {
+    if !is_root {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", NAME, "--regid", NAME, "--clear-groups", program]);
+    command
+}
+
+async fn connect(port: u16) -> anyhow::Result<Client> {
+    let address = format!("host=127.0.0.1 port={port} user={NAME} dbname={NAME}");
+    let (client, connection) = tokio_postgres::connect(&address, NoTls).await?;
+    // It ends with the client. If it ends earlier, the next statement fails.
+    tokio::spawn(connection);
+    Ok(client)
 }

@@ -50,16 +50,19 @@ pub(super) struct Curve {
 }
 
 fn depths(last: u64) -> Vec<u64> {
-    let powers = (0..).map_while(|power| 10_u64.checked_pow(power));
-    let steps = powers.flat_map(|power| {
-        [1, 2, 5]
-            .into_iter()
-            .filter_map(move |step| power.checked_mul(step))
-    });
-    steps
-        .take_while(|page| *page < last)
-        .chain([last])
-        .collect()
+    let mut depths = Vec::new();
+    let mut power = 1_u64;
+    'deeper: loop {
+        for step in [1, 2, 5] {
+            match power.checked_mul(step) {
+                Some(page) if page < last => depths.push(page),
+                _ => break 'deeper,
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+    depths.push(last);
+    depths
 }
 
 /// Requests pages at all depths from all contestants. Compares their answers before timing any.
@@ -77,39 +80,52 @@ pub(super) async fn race(
         .collect();
     for page in depths(listing.pages()) {
         compare(listing, contestants, page).await?;
-        let turns = contestants.iter().zip(&mut curves);
-        let mut turns: Vec<_> = turns
-            .map(|turn| (turn, Latencies::default(), Duration::ZERO))
+        let mut racers: Vec<Racer<'_, '_>> = contestants
+            .iter()
+            .zip(&mut curves)
+            .map(|(contestant, curve)| Racer {
+                contestant,
+                curve,
+                latencies: Latencies::default(),
+                spent: Duration::ZERO,
+            })
             .collect();
         for _ in 0..limits.rounds {
-            for ((contestant, _), latencies, spent) in &mut turns {
-                if *spent < limits.time {
-                    *spent += take_turn(contestant, page, latencies).await?;
+            for racer in &mut racers {
+                if racer.spent < limits.time {
+                    racer.take_turn(page).await?;
                 }
             }
             // A different contestant begins each round, so that none always follows the same one.
-            turns.rotate_left(1);
+            racers.rotate_left(1);
         }
-        turns
-            .into_iter()
-            .for_each(|((_, curve), latencies, _)| curve.points.push((page, latencies.p50_us())));
+        for racer in racers {
+            let p50_us = racer.latencies.p50_us();
+            racer.curve.points.push((page, p50_us));
+        }
     }
     Ok(curves)
 }
 
-async fn take_turn(
-    contestant: &Contestant<'_>,
-    page: u64,
-    latencies: &mut Latencies,
-) -> anyhow::Result<Duration> {
-    (contestant.page)(page).await?;
-    let mut spent = Duration::ZERO;
-    for _ in 0..A_TURN {
-        let (_, took) = timed((contestant.page)(page)).await?;
-        latencies.record(took);
-        spent += took;
+/// A contestant on one page.
+struct Racer<'race, 'store> {
+    contestant: &'race Contestant<'store>,
+    curve: &'race mut Curve,
+    latencies: Latencies,
+    spent: Duration,
+}
+
+impl Racer<'_, '_> {
+    async fn take_turn(&mut self, page: u64) -> anyhow::Result<()> {
+        let read = &self.contestant.page;
+        read(page).await?;
+        for _ in 0..A_TURN {
+            let (_, took) = timed(read(page)).await?;
+            self.latencies.record(took);
+            self.spent += took;
+        }
+        Ok(())
     }
-    Ok(spent)
 }
 
 async fn compare(
@@ -144,7 +160,9 @@ pub(super) async fn walk(
     mut next: impl AsyncFnMut() -> anyhow::Result<Vec<Comment>>,
 ) -> anyhow::Result<Curve> {
     let depths = depths(listing.pages());
-    let (mut took, mut points, mut pages) = (Duration::ZERO, Vec::new(), 0);
+    let mut took = Duration::ZERO;
+    let mut points = Vec::new();
+    let mut pages = 0;
     while pages < listing.pages() && took < limit {
         let (comments, of_page) = timed(next())
             .await

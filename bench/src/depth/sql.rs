@@ -60,10 +60,13 @@ impl Paging {
         const COLUMNS: &str =
             "id, product, language, rating, created_ms, revision, title, body, author";
         const NEWEST_FIRST: &str = "ORDER BY created_ms DESC, id DESC";
-        let ratings = filter.ratings().map_or(String::new(), |ratings| {
-            let ratings: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
-            format!(" AND rating IN ({})", ratings.join(", "))
-        });
+        let ratings = match filter.ratings() {
+            Some(ratings) => {
+                let ratings: Vec<&str> = ratings.iter().map(Rating::as_str).collect();
+                format!(" AND rating IN ({})", ratings.join(", "))
+            }
+            None => String::new(),
+        };
         let (from, offset) = match self {
             Self::Offset => ("", "$2"),
             Self::Blocks => (" AND (created_ms, id) <= ($2, $3)", "$4"),
@@ -86,15 +89,13 @@ pub(super) fn drawn_in_time(comments: u32) -> anyhow::Result<Vec<Comment>> {
 /// Full blocks, from the oldest comment; the newest block has the rest. Each is its number of
 /// comments and its newest one.
 pub(super) fn blocks(listing: &ExpectedListing) -> anyhow::Result<Vec<(i64, &Cd)>> {
-    let blocks = listing.around(1).1.rchunks(BLOCK);
-    blocks
-        .map(|block| {
-            Ok((
-                i64::try_from(block.len())?,
-                &block.first().context("a comment")?.0,
-            ))
-        })
-        .collect()
+    let (_, comments) = listing.around(1);
+    let mut blocks = Vec::new();
+    for block in comments.rchunks(BLOCK) {
+        let (newest, _) = block.first().context("a comment")?;
+        blocks.push((i64::try_from(block.len())?, newest));
+    }
+    Ok(blocks)
 }
 
 pub(super) struct SqlComment<'row> {

@@ -82,12 +82,12 @@ impl Sqlite {
     pub(super) fn contestant<'store>(
         &'store self,
         listing: &'store ExpectedListing,
-        way: Paging,
+        paging: Paging,
     ) -> Contestant<'store> {
-        let sql: Rc<str> = way.statement(&listing.key.filter).into();
-        Contestant::new(format!("SQLite {way}"), move |page| {
+        let sql: Rc<str> = paging.statement(&listing.key.filter).into();
+        Contestant::new(format!("SQLite {paging}"), move |page| {
             let sql = sql.clone();
-            async move { self.read(&sql, listing, way, page) }.boxed_local()
+            async move { self.read(&sql, listing, paging, page) }.boxed_local()
         })
     }
 
@@ -95,12 +95,12 @@ impl Sqlite {
         &self,
         sql: &str,
         listing: &ExpectedListing,
-        way: Paging,
+        paging: Paging,
         page: u64,
     ) -> anyhow::Result<Vec<Comment>> {
         let mut statement = self.connection.prepare_cached(sql)?;
         let product = listing.key.product.as_str();
-        let mut rows = match way {
+        let mut rows = match paging {
             Paging::Offset => statement.query(params![product, skip(page)?])?,
             Paging::Blocks => {
                 let (created_ms, id, newer) = self.start(listing, page)?;
@@ -109,20 +109,18 @@ impl Sqlite {
         };
         let mut comments = Vec::new();
         while let Some(row) = rows.next()? {
-            let text = |column: usize| anyhow::Ok(row.get_ref(column)?.as_str()?);
-            let text_or_none = |column: usize| anyhow::Ok(row.get_ref(column)?.as_str_or_null()?);
-            let row = SqlComment {
-                id: text(0)?,
-                product: text(1)?,
-                language: text(2)?,
+            let comment = SqlComment {
+                id: row.get_ref(0)?.as_str()?,
+                product: row.get_ref(1)?.as_str()?,
+                language: row.get_ref(2)?.as_str()?,
                 rating: row.get(3)?,
                 created_ms: row.get(4)?,
-                revision: text(5)?,
-                title: text_or_none(6)?,
-                body: text(7)?,
-                author: text_or_none(8)?,
+                revision: row.get_ref(5)?.as_str()?,
+                title: row.get_ref(6)?.as_str_or_null()?,
+                body: row.get_ref(7)?.as_str()?,
+                author: row.get_ref(8)?.as_str_or_null()?,
             };
-            comments.push(row.into_comment()?);
+            comments.push(comment.into_comment()?);
         }
         Ok(comments)
     }
@@ -160,10 +158,10 @@ mod tests {
         let sqlite = Sqlite::fill(COMMENTS, &listings).unwrap();
         for listing in &listings {
             for page in 1..=listing.pages() {
-                for way in Paging::VARIANTS {
-                    let sql = way.statement(&listing.key.filter);
+                for paging in Paging::VARIANTS {
+                    let sql = paging.statement(&listing.key.filter);
                     listing
-                        .expect_comments(page, &sqlite.read(&sql, listing, *way, page).unwrap())
+                        .expect_comments(page, &sqlite.read(&sql, listing, *paging, page).unwrap())
                         .unwrap();
                 }
                 let skipped = skip(page).unwrap() - sqlite.start(listing, page).unwrap().2;

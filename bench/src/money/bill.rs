@@ -24,17 +24,10 @@ pub(super) const PARTS: [&str; 7] = [
 
 /// A month's cost by part, in US dollars. The first one is that of page views.
 pub(super) fn bill(design: &Design, month: &Month, prices: &Prices) -> [f64; PARTS.len()] {
-    let per_write = |usd: fn(WriteUsage, &Prices) -> f64| {
-        let writes = WRITE_SHARES.into_iter().zip(design.write);
-        month.writes
-            * writes
-                .map(|(share, write)| share * usd(write, prices))
-                .sum::<f64>()
-    };
     [
         month.views * page_view_usd(design, &month.mix, prices),
-        per_write(write_usd),
-        per_write(functions_usd),
+        month.writes * mean_of_writes(design, |write| write_usd(write, prices)),
+        month.writes * mean_of_writes(design, |write| functions_usd(write, prices)),
         month.comments * (design.table_bytes + design.index_bytes) / GB
             * prices.storage_gb_month.usd,
         month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
@@ -55,6 +48,12 @@ pub(super) fn page_view_usd(design: &Design, mix: &[f64], prices: &Prices) -> f6
         .map(|(percent, units)| percent / 100.0 * units)
         .sum();
     units / MILLION * prices.million_read_units.usd
+}
+
+/// The mean of the writes, by their shares.
+fn mean_of_writes(design: &Design, usd: impl Fn(WriteUsage) -> f64) -> f64 {
+    let writes = WRITE_SHARES.into_iter().zip(design.write);
+    writes.map(|(share, write)| share * usd(write)).sum()
 }
 
 fn write_usd(write: WriteUsage, prices: &Prices) -> f64 {
@@ -93,9 +92,16 @@ pub(super) fn meeting(designs: (&Design, &Design), month: &Month, prices: &Price
 
 /// How much more our design costs without page views, and how much less a page view costs.
 fn differences((ours, theirs): (&Design, &Design), month: &Month, prices: &Prices) -> (f64, f64) {
-    let without = |design| bill(design, month, prices).into_iter().skip(1).sum::<f64>();
-    let view = |design| page_view_usd(design, &month.mix, prices);
-    (without(ours) - without(theirs), view(theirs) - view(ours))
+    let more_without =
+        without_views_usd(ours, month, prices) - without_views_usd(theirs, month, prices);
+    let less_a_view =
+        page_view_usd(theirs, &month.mix, prices) - page_view_usd(ours, &month.mix, prices);
+    (more_without, less_a_view)
+}
+
+/// A month's cost without page views.
+pub(super) fn without_views_usd(design: &Design, month: &Month, prices: &Prices) -> f64 {
+    bill(design, month, prices).into_iter().skip(1).sum()
 }
 
 #[cfg(test)]
@@ -143,18 +149,18 @@ mod tests {
         }
     }
 
+    fn check(design: &Design, month: &Month, expected: [f64; 7]) {
+        let found = bill(design, month, &Prices::published().unwrap());
+        for (part, (found, expected)) in PARTS.into_iter().zip(found.into_iter().zip(expected)) {
+            assert!(
+                (found - expected).abs() < 1e-9,
+                "{part}: {found} instead of {expected}"
+            );
+        }
+    }
+
     #[test]
     fn a_bill_by_hand() {
-        let check = |design: &Design, month: &Month, expected: [f64; 7]| {
-            let found = bill(design, month, &Prices::published().unwrap());
-            for (part, (found, expected)) in PARTS.into_iter().zip(found.into_iter().zip(expected))
-            {
-                assert!(
-                    (found - expected).abs() < 1e-9,
-                    "{part}: {found} instead of {expected}"
-                );
-            }
-        };
         // A million views of half a unit; a million writes of 12 units, half an invocation and
         // 0.002 GB-seconds; a million comments of 20 KB, half of it in the table, 4 units of upkeep
         // and 0.5 GB in Redis, on two small nodes.
@@ -194,11 +200,9 @@ mod tests {
 
     #[test]
     fn break_evens_by_hand() {
-        let (one, each, prices) = (
-            one_query(),
-            a_query_a_rating(),
-            Prices::published().unwrap(),
-        );
+        let one = one_query();
+        let each = a_query_a_rating();
+        let prices = Prices::published().unwrap();
         for (ours, theirs, ratings, writes, expected) in [
             // A million writes cost 6.3766668 more, storage, recovery and audits 6.92, and two
             // small nodes 37.376. A million views of three ratings cost 0.125 less. 50.6726668 /

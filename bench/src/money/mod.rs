@@ -18,7 +18,7 @@ use clap::Parser;
 use itertools::Itertools;
 
 use crate::report::{BenchReport, MarkdownTable, Plot, PlotLine, text};
-use bill::{PARTS, bill, cheaper, meeting, page_view_usd};
+use bill::{PARTS, bill, cheaper, meeting, page_view_usd, without_views_usd};
 use model::{Design, REDIS_BYTES};
 pub(crate) use model::{Write, designs, stored_bytes};
 pub(crate) use prices::Prices;
@@ -77,7 +77,8 @@ impl Month {
     }
 
     fn check_mix(&self) -> anyhow::Result<()> {
-        let (mix, sum) = (self.mix.iter().join(","), self.mix.iter().sum::<f64>());
+        let mix = self.mix.iter().join(",");
+        let sum: f64 = self.mix.iter().sum();
         ensure!(
             self.mix.iter().all(|percent| *percent >= 0.0),
             "--mix: a percentage is below 0 or no number"
@@ -94,9 +95,10 @@ impl Month {
     }
 
     fn with_all_views_of(&self, ratings: usize) -> Self {
-        let mix = (0..5)
-            .map(|place| if place == ratings { 100.0 } else { 0.0 })
-            .collect();
+        let mut mix = vec![0.0; 5];
+        if let Some(percent) = mix.get_mut(ratings) {
+            *percent = 100.0;
+        }
         Self {
             mix,
             ..self.clone()
@@ -181,14 +183,12 @@ pub(crate) fn published_plot() -> anyhow::Result<Plot> {
 }
 
 pub(crate) fn add_bills(report: &mut BenchReport) -> anyhow::Result<()> {
-    let (prices, month) = (&Prices::published()?, &Month::parse("")?);
+    let prices = Prices::published()?;
+    let month = Month::parse("")?;
     for design in designs(month.text, month.depth, month.redis_bytes)? {
-        let bill = bill(&design, month, prices);
-        for (part, usd) in PARTS
-            .into_iter()
-            .zip(bill)
-            .chain([("together", bill.iter().sum())])
-        {
+        let bill = bill(&design, &month, &prices);
+        let together = ("together", bill.iter().sum());
+        for (part, usd) in PARTS.into_iter().zip(bill).chain([together]) {
             report.noted(
                 format!("a month, {part}: {}", design.name),
                 usd,
@@ -204,35 +204,36 @@ pub(crate) fn add_bills(report: &mut BenchReport) -> anyhow::Result<()> {
 /// Where another design's line meets Pagemark's is marked.
 fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
     let designs = designs(month.text, month.depth, month.redis_bytes)?;
-    let usd = |design: &Design, views: f64| {
-        let fixed =
-            bill(design, month, prices).iter().skip(1).sum::<f64>() * MILLION / month.writes;
-        fixed + views * MILLION * page_view_usd(design, &month.mix, prices)
-    };
-    let name = |design: &Design| {
-        design
+    let mut lines = Vec::new();
+    for design in &designs {
+        let name = design
             .name
-            .replace("four indexes with the page index and", "the page index and")
-    };
-    let line = |design: &Design| {
-        PlotLine::new(
-            name(design),
-            VIEWS_A_WRITE.map(|views| (views, usd(design, views))),
-        )
-    };
+            .replace("four indexes with the page index and", "the page index and");
+        let points =
+            VIEWS_A_WRITE.map(|views| (views, million_writes_usd(design, views, month, prices)));
+        lines.push(PlotLine::new(name, points));
+    }
     let axes = [
         "page views for each write",
         "US dollars for a million writes",
     ];
-    let mut plot = Plot::new(PLOT, axes, designs.iter().map(line).collect());
+    let mut plot = Plot::new(PLOT, axes, lines);
     if let [ours, others @ ..] = designs.as_slice() {
-        let meetings = others
-            .iter()
-            .map(|theirs| meeting((ours, theirs), month, prices))
-            .filter(|views| (1.0..1e5).contains(views));
-        plot.marks = meetings.map(|views| (views, usd(ours, views))).collect();
+        for theirs in others {
+            let views = meeting((ours, theirs), month, prices);
+            if (1.0..1e5).contains(&views) {
+                let usd = million_writes_usd(ours, views, month, prices);
+                plot.marks.push((views, usd));
+            }
+        }
     }
     Ok(plot)
+}
+
+/// Dollars for a million writes with so many page views for each.
+fn million_writes_usd(design: &Design, views: f64, month: &Month, prices: &Prices) -> f64 {
+    let fixed = without_views_usd(design, month, prices) * MILLION / month.writes;
+    fixed + views * MILLION * page_view_usd(design, &month.mix, prices)
 }
 
 /// A number of 0 or more, small enough that sums of such numbers are exact.
@@ -267,31 +268,32 @@ mod tests {
         }
     }
 
+    /// The bill of each design for a month by these options.
+    fn bills(line: &str) -> Vec<f64> {
+        let month = Month::parse(line).unwrap();
+        let prices = Prices::published().unwrap();
+        let designs = designs(month.text, month.depth, month.redis_bytes).unwrap();
+        designs
+            .iter()
+            .map(|design| bill(design, &month, &prices).iter().sum())
+            .collect()
+    }
+
+    fn assert_in(path: &str, figure: String) {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../");
+        let document = fs::read_to_string(format!("{root}{path}")).unwrap();
+        assert!(document.contains(&figure), "{path}: {figure}");
+    }
+
     #[test]
     fn documents_name_the_bills_that_are_computed() {
-        let document = |path: &str| {
-            fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../").to_owned() + path)
-                .unwrap()
-        };
-        let bills = |line: &str| {
-            let (month, prices) = (Month::parse(line).unwrap(), Prices::published().unwrap());
-            let designs = designs(month.text, month.depth, month.redis_bytes).unwrap();
-            designs
-                .iter()
-                .map(|design| bill(design, &month, &prices).iter().sum())
-                .collect::<Vec<f64>>()
-        };
-        let assert_in = |path: &str, figure: String| {
-            assert!(document(path).contains(&figure), "{path}: {figure}")
-        };
         let a_tenth = bills("--comments 1e6 --writes 1e5 --views 10e6");
-        a_tenth
-            .iter()
-            .take(2)
-            .for_each(|usd| assert_in("README.md", format!("${usd:.0}")));
-        a_tenth
-            .iter()
-            .for_each(|usd| assert_in("docs/choosing.md", format!("${}", text(*usd))));
+        for usd in a_tenth.iter().take(2) {
+            assert_in("README.md", format!("${usd:.0}"));
+        }
+        for usd in &a_tenth {
+            assert_in("docs/choosing.md", format!("${}", text(*usd)));
+        }
         for usd in bills("") {
             assert_in("docs/choosing.md", format!("| {usd:.2} |"));
         }

@@ -161,32 +161,46 @@ impl Change {
     }
 }
 
-/// Bytes of a comment in Pagemark's table and its indexes, then in those of four indexes. Pagemark
+/// Bytes of a comment, as billed for storage.
+pub(crate) struct StoredBytes {
+    pub(crate) table: f64,
+    /// In all indexes together.
+    pub(crate) indexes: f64,
+}
+
+/// The bytes of a comment in Pagemark, then in the design with four indexes. Pagemark
 /// has one primary item and its duplicates, all of them also in the index `gsi`, and an entry of
 /// `primaries`. Journal entries expire.
-pub(crate) fn stored_bytes(comment: &Comment) -> anyhow::Result<[(f64, f64); 2]> {
-    let stored = |item: &Item| item_bytes(item) + STORAGE_OVERHEAD_BYTES;
-    let (table, entry) = (
-        items(comment)?.iter().map(stored).sum(),
-        stored(&primaries_entry(comment)?),
-    );
+pub(crate) fn stored_bytes(comment: &Comment) -> anyhow::Result<[StoredBytes; 2]> {
+    let table = items(comment)?.iter().map(billed_bytes).sum();
+    let entry = billed_bytes(&primaries_entry(comment)?);
+    let pagemark = StoredBytes {
+        table: count(table),
+        indexes: count(table + entry),
+    };
     let item = comment_item(comment);
-    let projected = Index::EVERY
-        .iter()
-        .map(|index| stored(&projection(&item, *index)))
-        .sum();
-    Ok([
-        (count(table), count(table + entry)),
-        (count(stored(&item)), count(projected)),
-    ])
+    let mut projected = 0;
+    for index in Index::EVERY {
+        projected += billed_bytes(&projection(&item, *index));
+    }
+    let four_indexes = StoredBytes {
+        table: count(billed_bytes(&item)),
+        indexes: count(projected),
+    };
+    Ok([pagemark, four_indexes])
+}
+
+/// The bytes for which an item's storage is billed.
+fn billed_bytes(item: &Item) -> usize {
+    item_bytes(item) + STORAGE_OVERHEAD_BYTES
 }
 
 fn primaries_entry(comment: &Comment) -> anyhow::Result<Item> {
-    let held = [attribute::PK, attribute::SK]
+    let held: Vec<&str> = [attribute::PK, attribute::SK]
         .into_iter()
         .chain(PRIMARIES_KEYS)
-        .chain(PRIMARIES_PROJECTED);
-    let held: Vec<&str> = held.collect();
+        .chain(PRIMARIES_PROJECTED)
+        .collect();
     let mut entry = primary_item(comment)?.into_inner();
     entry.retain(|name, _| held.contains(&name.as_str()));
     Ok(entry.into())
@@ -200,59 +214,56 @@ fn pagemark(
     }: &Change,
     redis_bytes: f64,
 ) -> anyhow::Result<Design> {
-    let (primary, placement) = (primary_item(comment)?, comment.placement());
-    let (image, kept) = (Image::of_primary(&primary)?, rated_again.placement());
-    let duplicates: Vec<(FilterKey, usize)> = placement
-        .duplicate_keys()
-        .map(|key| (key.clone(), item_bytes(&image.duplicate(&key))))
-        .collect();
-    let deleted = duplicates
-        .iter()
-        .filter(|(key, _)| !key.filter.matches(&kept));
-    // In the table and in the index, which holds whole items.
-    let units = |bytes: &usize| 2.0 * write_units(*bytes);
-    let deleted: Vec<f64> = deleted.map(|(_, bytes)| units(bytes)).collect();
+    let primary = primary_item(comment)?;
     let primary_bytes = item_bytes(&primary);
+    let image = Image::of_primary(&primary)?;
+    let rated_again = rated_again.placement();
+    let mut duplicates_bytes = Vec::new();
+    // A comment that is rated again has other filter keys. The old ones are deleted.
+    let mut deleted_bytes = Vec::new();
+    for key in comment.placement().duplicate_keys() {
+        let bytes = item_bytes(&image.duplicate(&key));
+        duplicates_bytes.push(bytes);
+        if !key.filter.matches(&rated_again) {
+            deleted_bytes.push(bytes);
+        }
+    }
     // The transaction counts twice in the table, and once in each of two indexes.
-    let all = 3.0 * write_units(primary_bytes)
-        + write_units(item_bytes(&primaries_entry(comment)?))
-        + JOURNAL_UNITS
-        + duplicates
-            .iter()
-            .map(|(_, bytes)| units(bytes))
-            .sum::<f64>();
-    let bytes: usize = primary_bytes + duplicates.iter().map(|(_, bytes)| bytes).sum::<usize>();
+    let primary_units =
+        3.0 * write_units(primary_bytes) + write_units(item_bytes(&primaries_entry(comment)?));
+    let all_units = primary_units + JOURNAL_UNITS + duplicates_units(&duplicates_bytes);
+    let bytes = primary_bytes + duplicates_bytes.iter().sum::<usize>();
     let write = per_write(|write| {
-        let moved = if write == Write::ChangeRating {
-            deleted.as_slice()
+        let deleted_bytes = if write == Write::ChangeRating {
+            deleted_bytes.as_slice()
         } else {
             &[]
         };
+        let duplicates = duplicates_bytes.len() + deleted_bytes.len();
         WriteUsage {
-            write_units: all + moved.iter().sum::<f64>(),
+            write_units: all_units + duplicates_units(deleted_bytes),
             // Within the hour, `recent` reads all items, strongly consistent.
             read_units: read_before(write, primary_bytes) + consistent_read_units(count(bytes)),
             function_invocations: FUNCTIONS,
-            function_ms: FUNCTION_MS_PER_DUPLICATE * count(duplicates.len() + moved.len()),
+            function_ms: FUNCTION_MS_PER_DUPLICATE * count(duplicates),
         }
     });
-    // The API reads one comment more than a page shows.
-    let page = |bytes: usize| query_units(count((PAGE_SIZE + 1) * bytes));
-    let filtered = (1..RATINGS).map(|ratings| {
+    let mut page_read_units = vec![pagemark_page_units(primary_bytes)];
+    for ratings in 1..RATINGS {
         let ratings = RatingSet::of(Rating::ALL.into_iter().rev().take(ratings as usize));
         let key = FilterKey {
             product: comment.product.clone(),
             filter: Filter::new(None, ratings),
         };
-        page(item_bytes(&image.duplicate(&key)))
-    });
-    let [(table_bytes, index_bytes), _] = stored_bytes(comment)?;
+        page_read_units.push(pagemark_page_units(item_bytes(&image.duplicate(&key))));
+    }
+    let [stored, _] = stored_bytes(comment)?;
     Ok(Design {
         name: PAGEMARK.to_owned(),
-        page_read_units: [page(primary_bytes)].into_iter().chain(filtered).collect(),
+        page_read_units,
         write,
-        table_bytes,
-        index_bytes,
+        table_bytes: stored.table,
+        index_bytes: stored.indexes,
         redis_bytes,
         // A scan is eventually consistent, and packs items, so it is not rounded up.
         upkeep_read_units: AUDITS_A_MONTH
@@ -260,24 +271,33 @@ fn pagemark(
     })
 }
 
+/// The units of writing or deleting duplicates: in the table, and in the index, which holds whole
+/// items.
+fn duplicates_units(items_bytes: &[usize]) -> f64 {
+    let units = items_bytes.iter().map(|bytes| 2.0 * write_units(*bytes));
+    units.sum()
+}
+
+/// The API reads one comment more than a page shows.
+fn pagemark_page_units(item_bytes: usize) -> f64 {
+    query_units(count((PAGE_SIZE + 1) * item_bytes))
+}
+
 fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
     let item = comment_item(&change.comment);
-    let projected = |index: Index| item_bytes(&projection(&item, index));
-    let (name, statistics) = match counters {
+    let (name, statistics_units) = match counters {
         KeepCounters::Yes => (
             FOUR_INDEXES_COUNTERS,
             query_units(count(statistics_bytes(&change.comment))),
         ),
         KeepCounters::No => (FOUR_INDEXES, 0.0),
     };
-    let page = |ratings: u32| {
-        let (queries, index) = if ratings == 0 {
-            (1, Index::All)
-        } else {
-            (ratings, Index::ByRating)
-        };
-        f64::from(depth * queries) * query_units(count(PAGE_SIZE * projected(index))) + statistics
-    };
+    let mut page_read_units = Vec::new();
+    for ratings in 0..RATINGS {
+        let (queries, index) = queries_of_page(ratings);
+        let query_units = query_units(count(PAGE_SIZE * entry_bytes(&item, index)));
+        page_read_units.push(f64::from(depth * queries) * query_units + statistics_units);
+    }
     let write = per_write(|write| {
         let (old, new) = change.versions(write);
         WriteUsage {
@@ -286,40 +306,55 @@ fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
             ..WriteUsage::default()
         }
     });
-    let stored = |bytes: usize| count(bytes + STORAGE_OVERHEAD_BYTES);
+    let mut index_bytes = 0.0;
+    for index in Index::EVERY {
+        index_bytes += count(entry_bytes(&item, *index) + STORAGE_OVERHEAD_BYTES);
+    }
     Design {
         name: name.to_owned(),
-        page_read_units: (0..RATINGS).map(page).collect(),
+        page_read_units,
         write,
-        table_bytes: stored(item_bytes(&item)),
-        index_bytes: Index::EVERY
-            .iter()
-            .map(|index| stored(projected(*index)))
-            .sum(),
+        table_bytes: count(billed_bytes(&item)),
+        index_bytes,
         ..Design::default()
     }
 }
 
+/// How many queries a page of four indexes takes with a filter by so many ratings, and of which
+/// index.
+fn queries_of_page(ratings: u32) -> (u32, Index) {
+    if ratings == 0 {
+        (1, Index::All)
+    } else {
+        (ratings, Index::ByRating)
+    }
+}
+
+/// Bytes of a comment's entry in an index.
+fn entry_bytes(item: &Item, index: Index) -> usize {
+    item_bytes(&projection(item, index))
+}
+
 fn with_page_index(four_indexes: Design, change: &Change, redis_bytes: f64) -> Design {
     let item = comment_item(&change.comment);
-    let page = |ratings: u32| {
-        let (queries, index) = if ratings == 0 {
-            (1.0, Index::All)
-        } else {
-            (f64::from(ratings), Index::ByRating)
-        };
-        queries * query_units(count(PAGE_SIZE * item_bytes(&projection(&item, index))) / queries)
-    };
-    let of_indexer = |usage| WriteUsage {
+    let mut page_read_units = Vec::new();
+    for ratings in 0..RATINGS {
+        let (queries, index) = queries_of_page(ratings);
+        let queries = f64::from(queries);
+        // Each query reads its part of the page only.
+        let bytes = count(PAGE_SIZE * entry_bytes(&item, index)) / queries;
+        page_read_units.push(queries * query_units(bytes));
+    }
+    let write = four_indexes.write.map(|usage| WriteUsage {
         function_invocations: 1.0,
         function_ms: FUNCTION_MS,
         ..usage
-    };
+    });
     let scan = count(item_bytes(&item)) / READ_UNIT_BYTES / 2.0;
     Design {
         name: FOUR_INDEXES_PAGE_INDEX.to_owned(),
-        page_read_units: (0..RATINGS).map(page).collect(),
-        write: four_indexes.write.map(of_indexer),
+        page_read_units,
+        write,
         redis_bytes,
         upkeep_read_units: AUDITS_A_MONTH * (scan + INDEX_SCAN_READ_UNITS),
         ..four_indexes
@@ -337,10 +372,9 @@ fn statistics_bytes(comment: &Comment) -> usize {
 
 fn per_write(usage: impl Fn(Write) -> WriteUsage) -> PerWrite<WriteUsage> {
     let mut usages = PerWrite::default();
-    usages
-        .iter_mut()
-        .zip(Write::VARIANTS)
-        .for_each(|(place, write)| *place = usage(*write));
+    for (of_write, write) in usages.iter_mut().zip(Write::VARIANTS) {
+        *of_write = usage(*write);
+    }
     usages
 }
 

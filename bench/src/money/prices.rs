@@ -51,19 +51,20 @@ impl Prices {
     /// The monthly cost of Redis for this amount of data. It takes the smallest node that holds the
     /// data, with its replica. If no node does, it takes several shards of the largest node.
     pub(super) fn redis_month_usd(&self, bytes: f64) -> f64 {
-        let shards = |node: &RedisNode| {
-            (bytes / NODE_MEMORY_USABLE / (node.memory_gib * GIB))
-                .ceil()
-                .max(1.0)
-        };
         let nodes = &self.redis_node_hours.nodes;
-        let node = nodes
-            .iter()
-            .find(|node| shards(node) <= 1.0)
-            .or(nodes.last());
-        node.map_or(f64::NAN, |node| {
-            shards(node) * NODES_A_SHARD * node.usd * HOURS_A_MONTH
-        })
+        let smallest = nodes.iter().find(|node| node.shards(bytes) <= 1.0);
+        match smallest.or(nodes.last()) {
+            Some(node) => node.shards(bytes) * NODES_A_SHARD * node.usd * HOURS_A_MONTH,
+            None => f64::NAN,
+        }
+    }
+}
+
+impl RedisNode {
+    /// How many shards of such nodes hold the data.
+    fn shards(&self, bytes: f64) -> f64 {
+        let nodes = bytes / NODE_MEMORY_USABLE / (self.memory_gib * GIB);
+        nodes.ceil().max(1.0)
     }
 }
 

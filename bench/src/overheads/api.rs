@@ -150,25 +150,27 @@ async fn start(stores: &FilledStores) -> anyhow::Result<(ServerProcess, SocketAd
         &stores.store.engine_url()?,
     ]);
     command.args(["--redis-url", &stores.redis.url]);
-    let (log, path) = (home.path(LOG), stores.listing(0)?.json_path(2));
-    let ready = async || {
-        let address = logged_address(&log)?;
-        let (status, _) = http::get(address, &path).await?;
-        ensure!(status.is_success(), "{path} is answered {status}");
-        Ok(address)
-    };
-    home.start(&mut command, "KILL", ready).await
+    let log = home.path(LOG);
+    let path = stores.listing(0)?.json_path(2);
+    home.start(&mut command, "KILL", async || answering(&log, &path).await)
+        .await
 }
 
-fn logged_address(log: &Path) -> anyhow::Result<SocketAddr> {
-    let address = |line: &str| {
-        let line: Value = serde_json::from_str(line).ok()?;
-        line.get("fields")?.get("address")?.as_str()?.parse().ok()
-    };
-    fs::read_to_string(log)?
+/// The address in the log, if the API answers there.
+async fn answering(log: &Path, path: &str) -> anyhow::Result<SocketAddr> {
+    let log = fs::read_to_string(log)?;
+    let address = log
         .lines()
-        .find_map(address)
-        .context("no address in the log")
+        .find_map(logged_address)
+        .context("no address in the log")?;
+    let (status, _) = http::get(address, path).await?;
+    ensure!(status.is_success(), "{path} is answered {status}");
+    Ok(address)
+}
+
+fn logged_address(line: &str) -> Option<SocketAddr> {
+    let line: Value = serde_json::from_str(line).ok()?;
+    line.get("fields")?.get("address")?.as_str()?.parse().ok()
 }
 
 struct Subject {
@@ -186,30 +188,31 @@ impl Subject {
         effort: Effort,
     ) -> anyhow::Result<Spread> {
         // The callers keep their connections between rounds.
-        let (mut api, mut sdk) = (Vec::new(), Vec::new());
+        let mut api = Vec::new();
         for _ in 0..CALLERS {
-            let way = Channel::Http {
+            let channel = Channel::Http {
                 connection: http::connect(address).await?,
                 api: address,
                 path,
             };
             api.push(LoadClient {
                 listing: listing.clone(),
-                way,
+                channel,
             });
         }
+        let mut sdk = Vec::new();
         for _ in 0..CALLERS / CALLERS_A_CLIENT {
             let table = self.stores.store.table.with_own_connections();
-            sdk.extend((0..CALLERS_A_CLIENT).map(|_| LoadClient {
-                listing: listing.clone(),
-                way: Channel::Sdk(table.clone()),
-            }));
+            for _ in 0..CALLERS_A_CLIENT {
+                sdk.push(LoadClient {
+                    listing: listing.clone(),
+                    channel: Channel::Sdk(table.clone()),
+                });
+            }
         }
         let sample = api.first_mut().context("a caller")?;
-        for page in [1, 2, listing.pages()]
-            .into_iter()
-            .chain(self.draw(listing, SAMPLES))
-        {
+        let certain = [1, 2, listing.pages()];
+        for page in certain.into_iter().chain(self.draw(listing, SAMPLES)) {
             sample.compare(page).await?;
         }
         let mut spent_us = Vec::new();
@@ -257,14 +260,13 @@ impl Subject {
 /// Lets the callers request all pages, each caller the next page as soon as it has an answer.
 /// Returns the duration.
 async fn ask_all(callers: &mut Vec<LoadClient>, pages: Vec<u64>) -> anyhow::Result<Duration> {
-    let (pages, next, mut tasks) = (
-        Arc::new(pages),
-        Arc::new(AtomicUsize::new(0)),
-        JoinSet::new(),
-    );
+    let pages = Arc::new(pages);
+    let next = Arc::new(AtomicUsize::new(0));
+    let mut tasks = JoinSet::new();
     let asked = async {
         for mut caller in callers.drain(..) {
-            let (pages, next) = (pages.clone(), next.clone());
+            let pages = pages.clone();
+            let next = next.clone();
             tasks.spawn(async move {
                 while let Some(page) = pages.get(next.fetch_add(1, Ordering::Relaxed)) {
                     caller.ask(*page).await?;
@@ -282,7 +284,7 @@ async fn ask_all(callers: &mut Vec<LoadClient>, pages: Vec<u64>) -> anyhow::Resu
 
 struct LoadClient {
     listing: Arc<ExpectedListing>,
-    way: Channel,
+    channel: Channel,
 }
 
 enum Channel {
@@ -298,7 +300,7 @@ enum Channel {
 impl LoadClient {
     /// Requests a page, counted from 1. Returns the body of an answer by HTTP.
     async fn ask(&mut self, page: u64) -> anyhow::Result<Bytes> {
-        let (connection, api, path) = match &mut self.way {
+        let (connection, api, path) = match &mut self.channel {
             Channel::Http {
                 connection,
                 api,

@@ -59,10 +59,11 @@ pub(crate) async fn measure(report: &mut BenchReport, effort: Effort) -> anyhow:
 }
 
 fn bare_calls(events: &[Event]) -> anyhow::Result<Vec<Vec<WriteRequest>>> {
-    let calls = events.iter().flat_map(planned_calls);
-    calls
-        .map(|call| call.into_iter().map(put).collect())
-        .collect()
+    let mut calls = Vec::new();
+    for call in events.iter().flat_map(planned_calls) {
+        calls.push(call.into_iter().map(put).collect::<anyhow::Result<_>>()?);
+    }
+    Ok(calls)
 }
 
 fn put(write: DuplicateWrite) -> anyhow::Result<WriteRequest> {

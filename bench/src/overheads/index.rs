@@ -77,7 +77,8 @@ async fn rates(report: &mut BenchReport, effort: Effort) -> anyhow::Result<()> {
     let mut workload = Comments::new(2)?;
     // The first round also loads the script.
     let rounds = Rounds::run(effort.rounds, async || {
-        let (of_handler, of_bare) = (workload.take(effort.a_turn)?, workload.take(effort.a_turn)?);
+        let of_handler = workload.take(effort.a_turn)?;
+        let of_bare = workload.take(effort.a_turn)?;
         let mut ours = Duration::ZERO;
         for comments in of_handler.chunks(EVENT_RECORDS) {
             for event in events(comments)? {
@@ -114,23 +115,21 @@ pub(crate) async fn fill(
     product: Option<&ProductId>,
 ) -> anyhow::Result<()> {
     let rebuild = index.begin_rebuild().await?;
-    let mut left = comments;
-    while left > 0 {
-        let mut drawn = workload.take(left.min(CHUNK))?;
+    let mut missing = comments;
+    while missing > 0 {
+        let mut drawn = workload.take(missing.min(CHUNK))?;
         if let Some(product) = product {
-            drawn
-                .iter_mut()
-                .for_each(|comment| comment.product = product.clone());
+            for comment in &mut drawn {
+                comment.product = product.clone();
+            }
         }
-        let apply = async |together: &[Comment]| {
-            index
-                .apply(&together.iter().flat_map(insertion).collect::<Vec<_>>())
-                .await
-        };
         stream::iter(drawn.chunks(EVENT_RECORDS).map(Ok))
-            .try_for_each_concurrent(CALLS_AT_ONCE, apply)
+            .try_for_each_concurrent(CALLS_AT_ONCE, async |together: &[Comment]| {
+                let edits: Vec<_> = together.iter().flat_map(insertion).collect();
+                index.apply(&edits).await
+            })
             .await?;
-        left -= left.min(CHUNK);
+        missing -= missing.min(CHUNK);
     }
     index
         .finish_rebuild(&rebuild, TABLE_ID, process::now())
@@ -168,10 +167,10 @@ pub(crate) async fn time_to_add(
 }
 
 fn base_set_members(config: &RedisIndexConfig, comment: &Comment) -> [(String, i64, String); 2] {
-    let (score, member) = (comment.created_at.epoch_ms(), comment.id.to_string());
-    let key = |set| config.key_name(&set).replacen("pagemark", "barebare", 1);
-    comment
-        .placement()
-        .base_sets()
-        .map(|set| (key(set), score, member.clone()))
+    let score = comment.created_at.epoch_ms();
+    let member = comment.id.to_string();
+    comment.placement().base_sets().map(|set| {
+        let key = config.key_name(&set).replacen("pagemark", "barebare", 1);
+        (key, score, member.clone())
+    })
 }

@@ -40,9 +40,9 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(comments)));
     let mut drawn = Comments::new(7)?.take(comments)?;
-    for (place, comment) in drawn.iter_mut().enumerate() {
-        comment.product =
-            ProductId::parse(&format!("shop/item-{:05}", place / COMMENTS_OF_A_PRODUCT))?;
+    for (number, comment) in drawn.iter_mut().enumerate() {
+        let product = number / COMMENTS_OF_A_PRODUCT;
+        comment.product = ProductId::parse(&format!("shop/item-{product:05}"))?;
     }
     measure_rebuild(report, &drawn, rounds).await?;
     measure_audit(report, &drawn, rounds).await
@@ -62,7 +62,8 @@ async fn measure_rebuild(
         let ((), reading) = timed(bare_queries(&store.table)).await?;
         Ok([ours, reading + time_to_add(&mut redis, drawn).await?])
     });
-    let (rounds, comments) = (rounds.await?, u32::try_from(drawn.len())?);
+    let rounds = rounds.await?;
+    let comments = u32::try_from(drawn.len())?;
     store.stop().await;
     report.add("rebuild", rounds.rate(0, comments), "comments/s");
     report.add(
@@ -102,7 +103,8 @@ async fn measure_audit(
         );
         Ok([ours, bare])
     });
-    let (rounds, comments) = (rounds.await?, u32::try_from(drawn.len())?);
+    let rounds = rounds.await?;
+    let comments = u32::try_from(drawn.len())?;
     store.stop().await;
     report.add("audit", rounds.rate(0, comments), "comments/s");
     report.add("bare scan", rounds.rate(1, comments), "comments/s");
@@ -121,20 +123,18 @@ async fn load(
 ) -> anyhow::Result<(TableStore, Redis, Job)> {
     let store = TableStore::start().await?;
     create_table(&store.table).await?;
-    let (table, mut load) = (store.table.name().to_owned(), Loader::into(store).await?);
-    for item in comments
-        .iter()
-        .map(items)
-        .collect::<anyhow::Result<Vec<_>>>()?
-        .iter()
-        .flatten()
-    {
-        load.push(&table, item).await?;
+    let table = store.table.name().to_owned();
+    let mut loader = Loader::into(store).await?;
+    for comment in comments {
+        for item in items(comment)? {
+            loader.push(&table, &item).await?;
+        }
     }
-    let (store, redis) = (load.finish().await?, Redis::start().await?);
+    let store = loader.finish().await?;
+    let redis = Redis::start().await?;
     let settings = JobSettings {
         apply: true,
-        min_age: Duration::ZERO,
+        settle: Duration::ZERO,
         overlap: Duration::from_secs(600),
         ..JobSettings::default()
     };
@@ -157,20 +157,17 @@ async fn rebuild(job: &Job, drawn: &[Comment]) -> anyhow::Result<Duration> {
 }
 
 async fn bare_queries(table: &Table) -> anyhow::Result<()> {
-    let read = async |shard| {
-        let mut position = None;
-        loop {
-            position = table
-                .primaries_part(shard, position, READ_LIMIT)
-                .await?
-                .next;
-            if position.is_none() {
-                return Ok(());
-            }
-        }
-    };
     stream::iter((0..PRIMARIES_SHARDS).map(Ok))
-        .try_for_each_concurrent(SHARDS_AT_ONCE as usize, read)
+        .try_for_each_concurrent(SHARDS_AT_ONCE as usize, async |shard| {
+            let mut position = None;
+            loop {
+                let part = table.primaries_part(shard, position, READ_LIMIT).await?;
+                position = part.next;
+                if position.is_none() {
+                    return Ok(());
+                }
+            }
+        })
         .await
 }
 

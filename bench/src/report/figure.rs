@@ -82,15 +82,13 @@ impl Figure {
 
     /// The limit that the note names.
     pub(crate) fn limit(&self) -> anyhow::Result<Option<Limit>> {
-        Ok(
-            if let Some((_, number)) = self.note.split_once(Limit::AT_LEAST) {
-                Some(Limit::AtLeast(leading_number(number)?))
-            } else if let Some((_, number)) = self.note.split_once(Limit::AT_MOST) {
-                Some(Limit::AtMost(leading_number(number)?))
-            } else {
-                None
-            },
-        )
+        if let Some((_, number)) = self.note.split_once(Limit::AT_LEAST) {
+            return Ok(Some(Limit::AtLeast(leading_number(number)?)));
+        }
+        if let Some((_, number)) = self.note.split_once(Limit::AT_MOST) {
+            return Ok(Some(Limit::AtMost(leading_number(number)?)));
+        }
+        Ok(None)
     }
 
     /// By the limit in its note, or by its unit. `None` if neither tells.
@@ -236,9 +234,10 @@ mod tests {
 
     #[test]
     fn a_figure_of_several_runs_is_their_median_in_a_unit_for_people() {
-        let run = |us: f64| Figure::new("p50".to_owned(), us.into(), "us", "");
+        let runs =
+            [5_180.0, 900.0, 2e6].map(|us| Figure::new("p50".to_owned(), us.into(), "us", ""));
         assert_eq!(
-            Figure::over_runs(&[&run(5_180.0), &run(900.0), &run(2e6)]).value_and_unit(),
+            Figure::over_runs(&runs.each_ref()).value_and_unit(),
             "5.18 ms"
         );
     }

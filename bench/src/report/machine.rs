@@ -41,8 +41,8 @@ fn field(file: &str, name: &str) -> String {
 
 /// When, how and with which code a measurement begins, in one line.
 pub(super) fn this_run(is_quick: bool) -> String {
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load = load.split(' ').next().unwrap_or_default();
+    let loads = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = loads.split(' ').next().unwrap_or_default();
     let commit = first_line("git", &["describe", "--always", "--dirty"]);
     let quick = if is_quick { QUICK } else { "" };
     format!(

@@ -88,13 +88,14 @@ impl PlotLine {
         self.name.starts_with(PAGEMARK)
     }
 
-    fn colour(&self, place: usize) -> RGBAColor {
+    /// Its colour if it is the line so many of a plot.
+    fn colour(&self, number: usize) -> RGBAColor {
         let of_design = COLOURS
             .iter()
             .find(|(design, _)| self.name.contains(design))
             .map(|(_, colour)| colour);
         of_design
-            .or(OTHER_COLOURS.get(place))
+            .or(OTHER_COLOURS.get(number))
             .unwrap_or(&BLACK)
             .to_rgba()
     }
@@ -124,23 +125,26 @@ impl Axis {
                 .unwrap_or(high);
             (0.0, step * (high / step).ceil(), step)
         };
-        let ticks = (0_u8..)
-            .map(|number| first + step * f64::from(number))
-            .take_while(|tick| *tick <= last);
-        let value = |tick: f64| {
-            if is_logarithmic {
+        let mut ticks = Vec::new();
+        for number in 0..=u8::MAX {
+            let tick = first + step * f64::from(number);
+            if tick > last {
+                break;
+            }
+            ticks.push(if is_logarithmic {
                 10_f64.powf(tick)
             } else {
                 tick
-            }
-        };
+            });
+        }
         Self {
             is_logarithmic,
-            ticks: ticks.map(value).collect(),
+            ticks,
         }
     }
 
-    fn place(&self, value: f64) -> f64 {
+    /// Where a value stands on a linear axis of the same length.
+    fn linear(&self, value: f64) -> f64 {
         if self.is_logarithmic {
             value.log10()
         } else {
@@ -154,13 +158,14 @@ impl Ranged for Axis {
     type ValueType = f64;
 
     fn range(&self) -> Range<f64> {
-        let end = |tick: Option<&f64>| tick.copied().unwrap_or_default();
-        end(self.ticks.first())..end(self.ticks.last())
+        let first = self.ticks.first().copied().unwrap_or_default();
+        let last = self.ticks.last().copied().unwrap_or_default();
+        first..last
     }
 
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let Range { start, end } = self.range();
-        RangedCoordf64::from(self.place(start)..self.place(end)).map(&self.place(*value), limit)
+        RangedCoordf64::from(self.linear(start)..self.linear(end)).map(&self.linear(*value), limit)
     }
 
     fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
@@ -203,11 +208,9 @@ impl Plot {
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
         let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
         area.fill(&WHITE)?;
-        let points = || self.series.iter().flat_map(|series| &series.points);
-        let (x, y) = (
-            Axis::of(points().map(|point| point.0)),
-            Axis::of(points().map(|point| point.1)),
-        );
+        let points = self.series.iter().flat_map(|line| &line.points);
+        let x = Axis::of(points.clone().map(|point| point.0));
+        let y = Axis::of(points.map(|point| point.1));
         let mut chart = ChartBuilder::on(&area)
             .margin(MARGIN)
             .margin_right(RIGHT)
@@ -226,8 +229,8 @@ impl Plot {
         // Pagemark is drawn last, above the others.
         let (ours, others): (Vec<_>, Vec<_>) =
             self.series.iter().partition(|series| series.is_ours());
-        for (place, series) in others.into_iter().chain(ours).enumerate() {
-            let colour = series.colour(place);
+        for (number, series) in others.into_iter().chain(ours).enumerate() {
+            let colour = series.colour(number);
             let width = if series.is_ours() { OUR_WIDTH } else { WIDTH };
             chart.draw_series(
                 LineSeries::new(series.points.iter().copied(), colour.stroke_width(width))
@@ -250,7 +253,8 @@ impl Plot {
             ))?;
         }
         names.sort_by_key(|(y, _, _)| *y);
-        let (right, mut free) = (i32::try_from(SIZE.0)? - RIGHT, 0);
+        let right = i32::try_from(SIZE.0)? - RIGHT;
+        let mut free = 0;
         for (y, series, colour) in names {
             free = free.max(y - NAME_HEIGHT / 2);
             area.draw(&Text::new(
@@ -307,19 +311,19 @@ mod tests {
         );
     }
 
+    /// The numbers at the axis of these values.
+    fn ticks(values: &[f64]) -> String {
+        let axis = Axis::of(values.iter().copied());
+        let texts: Vec<String> = axis.ticks.iter().map(|tick| text(*tick)).collect();
+        texts.join(" ")
+    }
+
     #[test]
     fn values_of_one_order_begin_with_zero_and_others_are_spaced_by_powers_of_ten() {
-        let axis = |values: &[f64]| Axis::of(values.iter().copied());
-        let texts = |axis: &Axis| {
-            axis.ticks
-                .iter()
-                .map(|tick| text(*tick))
-                .collect::<Vec<_>>()
-                .join(" ")
-        };
-        assert_eq!(texts(&axis(&[0.0, 4.0])), "0 1 2 3 4");
-        assert_eq!(texts(&axis(&[4.4, 6.5])), "0 1 2 3 4 5 6 7");
-        assert_eq!(texts(&axis(&[2.0, 3_000.0])), "1 10 100 1,000 10,000");
-        assert_eq!(axis(&[2.0, 3_000.0]).map(&100.0, (0, 200)), 100);
+        assert_eq!(ticks(&[0.0, 4.0]), "0 1 2 3 4");
+        assert_eq!(ticks(&[4.4, 6.5]), "0 1 2 3 4 5 6 7");
+        assert_eq!(ticks(&[2.0, 3_000.0]), "1 10 100 1,000 10,000");
+        let axis = Axis::of([2.0, 3_000.0].into_iter());
+        assert_eq!(axis.map(&100.0, (0, 200)), 100);
     }
 }
