@@ -103,8 +103,9 @@ impl Sqlite {
         let mut rows = match paging {
             Paging::Offset => statement.query(params![product, skip(page)?])?,
             Paging::Blocks => {
-                let (created_ms, id, newer) = self.start(listing, page)?;
-                statement.query(params![product, created_ms, id, skip(page)? - newer])?
+                let start = self.start(listing, page)?;
+                let offset = skip(page)? - start.newer;
+                statement.query(params![product, start.created_ms, start.id, offset])?
             }
         };
         let mut comments = Vec::new();
@@ -125,13 +126,25 @@ impl Sqlite {
         Ok(comments)
     }
 
-    fn start(&self, listing: &ExpectedListing, page: u64) -> anyhow::Result<(i64, String, i64)> {
+    fn start(&self, listing: &ExpectedListing, page: u64) -> anyhow::Result<BlockStart> {
         let mut statement = self.connection.prepare_cached(FIND_BLOCK)?;
         let parameters = params![listing.key.to_string(), skip(page)?];
         Ok(statement.query_row(parameters, |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            Ok(BlockStart {
+                created_ms: row.get(0)?,
+                id: row.get(1)?,
+                newer: row.get(2)?,
+            })
         })?)
     }
+}
+
+/// The newest comment of a page's block.
+struct BlockStart {
+    created_ms: i64,
+    id: String,
+    /// How many comments are newer.
+    newer: i64,
 }
 
 #[cfg(test)]
@@ -164,7 +177,7 @@ mod tests {
                         .expect_comments(page, &sqlite.read(&sql, listing, *paging, page).unwrap())
                         .unwrap();
                 }
-                let skipped = skip(page).unwrap() - sqlite.start(listing, page).unwrap().2;
+                let skipped = skip(page).unwrap() - sqlite.start(listing, page).unwrap().newer;
                 assert!(
                     usize::try_from(skipped).unwrap() < BLOCK,
                     "page {page}: {skipped} rows"

@@ -51,6 +51,45 @@ const SAMPLES: u32 = 20;
 
 type PathOf = fn(&ExpectedListing, u64) -> String;
 
+/// The pages of one kind.
+struct PageKind {
+    name: &'static str,
+    /// Which of the stores' listings it is.
+    listing: usize,
+    path: PathOf,
+    /// The limits of the ratio: with Redis, and with the index in the process.
+    limits: [&'static str; 2],
+}
+
+const PAGES: [PageKind; 3] = [
+    PageKind {
+        name: "api_json_vs_sdk",
+        listing: 0,
+        path: ExpectedListing::json_path,
+        limits: ["0.65", "0.8"],
+    },
+    PageKind {
+        name: "api_union_vs_sdk",
+        listing: 1,
+        path: ExpectedListing::json_path,
+        limits: ["0.65", "0.8"],
+    },
+    PageKind {
+        name: "api_html_vs_sdk",
+        listing: 0,
+        path: ExpectedListing::html_path,
+        limits: ["0.6", "0.7"],
+    },
+];
+
+struct MeasuredServer {
+    /// For names of figures.
+    name: &'static str,
+    address: SocketAddr,
+    /// Of a process of its own, whose processor time is measured.
+    pid: Option<u32>,
+}
+
 pub(crate) async fn measure(
     report: &mut BenchReport,
     comments: u32,
@@ -66,47 +105,31 @@ pub(crate) async fn measure(
     .await?;
     let (api, address) = start(&stores).await?;
     let (in_process, _ended) = serve(&stores, comments).await?;
+    let servers = [
+        MeasuredServer {
+            name: "",
+            address,
+            pid: Some(api.pid()),
+        },
+        MeasuredServer {
+            name: ", index in the process",
+            address: in_process,
+            pid: None,
+        },
+    ];
     let mut subject = Subject {
         stores,
         rng: StdRng::seed_from_u64(7),
     };
-    for (name, listing, path, limits) in [
-        (
-            "api_json_vs_sdk",
-            0,
-            ExpectedListing::json_path as PathOf,
-            ["0.65", "0.8"],
-        ),
-        (
-            "api_union_vs_sdk",
-            1,
-            ExpectedListing::json_path,
-            ["0.65", "0.8"],
-        ),
-        (
-            "api_html_vs_sdk",
-            0,
-            ExpectedListing::html_path,
-            ["0.6", "0.7"],
-        ),
-    ] {
-        let listing = subject.stores.listing(listing)?.clone();
-        let servers = [
-            ("", address, Some(api.pid())),
-            (", index in the process", in_process, None),
-        ];
-        for ((index, address, pid), limit) in servers.into_iter().zip(limits) {
-            let name = format!("{name}{index}");
+    for kind in PAGES {
+        for (server, limit) in servers.iter().zip(kind.limits) {
+            let name = format!("{}{}", kind.name, server.name);
             report.step(&format!("{} rounds of {name}", effort.rounds));
             let ratio = subject
-                .throughput(report, &name, (address, pid), (&listing, path), effort)
+                .throughput(report, &name, server, &kind, effort)
                 .await?;
-            report.noted(
-                name,
-                ratio,
-                "",
-                &format!("ratio of rates, at least {limit}"),
-            );
+            let note = format!("ratio of rates, at least {limit}");
+            report.noted(name, ratio, "", &note);
         }
     }
     drop(api);
@@ -183,10 +206,11 @@ impl Subject {
         &mut self,
         report: &mut BenchReport,
         name: &str,
-        (address, pid): (SocketAddr, Option<u32>),
-        (listing, path): (&Arc<ExpectedListing>, PathOf),
+        &MeasuredServer { address, pid, .. }: &MeasuredServer,
+        &PageKind { listing, path, .. }: &PageKind,
         effort: Effort,
     ) -> anyhow::Result<Spread> {
+        let listing = &self.stores.listing(listing)?.clone();
         // The callers keep their connections between rounds.
         let mut api = Vec::new();
         for _ in 0..CALLERS {
