@@ -10,7 +10,7 @@ base=$(git rev-parse --verify --quiet --end-of-options "$BASE^{commit}") || {
     echo "BASE=$BASE is no revision of this repository." >&2
     exit 1
 }
-mkdir -p "${CARGO_TARGET_DIR:-target}"
+mkdir -p "${CARGO_TARGET_DIR:-target}/bench"
 target=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)
 tree=$target/bench/base
 rounds=$target/bench/revisions

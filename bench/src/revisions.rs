@@ -63,7 +63,7 @@ fn comparison(base: &[Results], new: &[Results]) -> anyhow::Result<String> {
     let mut text = MarkdownTable::new(head, rows).aligned().text();
     writeln!(
         text,
-        "\nBase is {}, new is {}. Both ran in {} rounds, in turns. The machine's load was {} before a run.",
+        "\nBase is {}, new is {}. Rounds: {}, in turns. The machine's load was {} before a run.",
         commits(base),
         commits(new),
         base.len(),
@@ -273,7 +273,7 @@ mod tests {
                 | fan-out: calls to DynamoDB |            |     1 |     1 |                    1 |         - |
                 | fan-out: discarded         |      items |     0 |     0 |                    1 |     lower |
 
-                Base is b, new is n. Both ran in 2 rounds, in turns. The machine's load was 0.500 to 0.500 before a run.
+                Base is b, new is n. Rounds: 2, in turns. The machine's load was 0.500 to 0.500 before a run.
                 Base and new are medians. new / base is the median of the rounds' ratios (lowest to highest).
                 If 1 lies between the lowest and the highest, the rounds show no difference.
             "#]],
@@ -302,7 +302,7 @@ mod tests {
                 | --- | ---: | ---: | ---: | ---: | ---: |
                 | fan-out: handler | comments/s |    1 |   1 |          1 |    higher |
 
-                Base is b, new is n. Both ran in 2 rounds, in turns. The machine's load was 0.500 to 0.500 before a run.
+                Base is b, new is n. Rounds: 2, in turns. The machine's load was 0.500 to 0.500 before a run.
                 Base and new are medians. new / base is the median of the rounds' ratios (lowest to highest).
                 If 1 lies between the lowest and the highest, the rounds show no difference.
 
