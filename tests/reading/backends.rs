@@ -7,8 +7,7 @@ use std::collections::BTreeMap;
 use itertools::Itertools;
 use model::{Filter, Order, ProductId, Timestamp, plan::IndexEdit};
 use page_index::{
-    ConfirmationTime, IndexAnswer, IndexPart, IndexPartition, IndexScanPosition, PageIndex, Ranked,
-    RankedQuery,
+    ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition, PageIndex, RankedQuery,
 };
 use process::now;
 
@@ -42,12 +41,11 @@ async fn tokens(index: &PageIndex) -> Vec<(IndexPartition, String)> {
 #[tokio::test]
 async fn a_watermark_advances_only_from_the_value_that_was_read() {
     for_each_index(async |index| {
-        let (before, later) = (now(), now().plus_ms(1_000));
+        let before = now();
+        let later = before.plus_ms(1_000);
         make_ready(&index, before).await;
-        let (read, servers) = (
-            watermarks(&index).await,
-            index.server_identity().await.unwrap(),
-        );
+        let read = watermarks(&index).await;
+        let servers = index.server_identity().await.unwrap();
         assert_eq!(read.len(), index.partitions().count());
 
         let first = index
@@ -115,44 +113,34 @@ async fn a_token_replaces_only_the_token_that_was_read() {
     for_each_index(async |index| {
         make_ready(&index, now()).await;
         let read = tokens(&index).await;
-        let left = index
+        let replaced = index
             .leave_token(TABLE_ID, &read, "one", ConfirmationTime::Unchanged)
             .await
             .unwrap();
-        assert_eq!(
-            left,
-            read.iter()
-                .map(|(partition, _)| (*partition, "one".to_owned()))
-                .collect_vec()
-        );
-        assert_eq!(
-            index
-                .leave_token(TABLE_ID, &read, "two", ConfirmationTime::TakenAway)
-                .await
-                .unwrap(),
-            []
-        );
-        assert_eq!(
-            index
-                .leave_token(OTHER_TABLE, &left, "two", ConfirmationTime::TakenAway)
-                .await
-                .unwrap(),
-            []
-        );
+        let everywhere_one = read
+            .iter()
+            .map(|(partition, _)| (*partition, "one".to_owned()))
+            .collect_vec();
+        assert_eq!(replaced, everywhere_one);
+        let outdated = index
+            .leave_token(TABLE_ID, &read, "two", ConfirmationTime::TakenAway)
+            .await
+            .unwrap();
+        assert_eq!(outdated, []);
+        let foreign = index
+            .leave_token(OTHER_TABLE, &replaced, "two", ConfirmationTime::TakenAway)
+            .await
+            .unwrap();
+        assert_eq!(foreign, []);
         assert!(index.is_ready(TABLE_ID, now()).await.unwrap());
 
         let taken = index
-            .leave_token(TABLE_ID, &left, "two", ConfirmationTime::TakenAway)
+            .leave_token(TABLE_ID, &replaced, "two", ConfirmationTime::TakenAway)
             .await
             .unwrap();
-        assert!(
-            index
-                .readiness(TABLE_ID, now())
-                .await
-                .unwrap()
-                .iter()
-                .all(|(_, answer)| answer.is_err())
-        );
+        for (_, answer) in index.readiness(TABLE_ID, now()).await.unwrap() {
+            answer.unwrap_err();
+        }
         let confirmed = index
             .leave_token(TABLE_ID, &taken, "three", ConfirmationTime::At(now()))
             .await
@@ -160,27 +148,24 @@ async fn a_token_replaces_only_the_token_that_was_read() {
         assert!(index.is_ready(TABLE_ID, now()).await.unwrap());
         assert_eq!(tokens(&index).await, confirmed);
         index.begin_rebuild().await.unwrap();
-        assert_eq!(
-            index
-                .leave_token(TABLE_ID, &confirmed, "four", ConfirmationTime::At(now()))
-                .await
-                .unwrap(),
-            []
-        );
+        let after_rebuild = index
+            .leave_token(TABLE_ID, &confirmed, "four", ConfirmationTime::At(now()))
+            .await
+            .unwrap();
+        assert_eq!(after_rebuild, []);
     })
     .await;
 }
 
 fn comments(product: &ProductId, count: u64) -> Vec<IndexEdit> {
-    let edits = (0..count).flat_map(|number| {
-        let placement = data::placement(
-            product,
-            ["en", "de"][usize::from(number % 7 == 0)],
-            1 + number % 5,
-        );
-        data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
-    });
-    edits.collect()
+    let mut edits = Vec::new();
+    for number in 0..count {
+        let language = if number % 7 == 0 { "de" } else { "en" };
+        let placement = data::placement(product, language, 1 + number % 5);
+        let id = data::comment_id(&format!("c{number}"));
+        edits.extend(data::index_comment(&id, &placement, now()));
+    }
+    edits
 }
 
 async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
@@ -188,11 +173,11 @@ async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
     let mut members: BTreeMap<ProductId, Vec<String>> = BTreeMap::new();
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
         if let IndexPart::Members(sets) = part {
-            for (set, found) in sets.into_iter().filter(|(set, _)| set.language.is_none()) {
-                members
-                    .entry(set.product)
-                    .or_default()
-                    .extend(found.into_iter().map(|(id, _)| id));
+            for (set, found) in sets {
+                if set.language.is_none() {
+                    let ids = found.into_iter().map(|(id, _)| id);
+                    members.entry(set.product).or_default().extend(ids);
+                }
             }
         }
         // A run stores the position, and the next one reads it.
@@ -216,19 +201,30 @@ async fn a_scan_that_resumes_after_every_step_returns_every_comment() {
             ("p", 500),
         ];
         let mut expected = BTreeMap::new();
-        for (product, count) in sizes.map(|(product, count)| (data::product(product), count)) {
+        for (name, count) in sizes {
+            let product = data::product(name);
             index.apply(&comments(&product, count)).await.unwrap();
-            expected.insert(
-                product,
-                (0..count)
-                    .map(|number| format!("c{number}"))
-                    .sorted()
-                    .collect_vec(),
-            );
+            let ids = (0..count).map(|number| format!("c{number}"));
+            expected.insert(product, ids.sorted().collect_vec());
         }
         assert_eq!(scanned(&index).await, expected);
     })
     .await;
+}
+
+/// When the comment with this rank is created, counted from the oldest.
+fn created_at(rank: u64) -> Timestamp {
+    data::at_ms(data::CREATED_MS + i64::try_from(rank).unwrap())
+}
+
+/// A query for the comment with this rank, counted from the oldest.
+fn by_rank(product: &ProductId, rank: u64) -> RankedQuery<'_> {
+    RankedQuery {
+        order: Order::Oldest,
+        skip: rank,
+        count: 1,
+        ..RankedQuery::new(product, &Filter::ANY)
+    }
 }
 
 #[tokio::test]
@@ -236,39 +232,38 @@ async fn many_queries_of_one_call_are_answered_in_their_order() {
     for_each_index(async |index| {
         make_ready(&index, now()).await;
         let [many, few, none] = ["many", "few", "none"].map(data::product);
-        let at = |rank: u64| data::at_ms(data::CREATED_MS + i64::try_from(rank).unwrap());
         for (product, count) in [(&many, COMMENTS), (&few, 3)] {
-            let edits = (0..count).flat_map(|rank| {
+            let mut edits = Vec::new();
+            for rank in 0..count {
                 let id = data::comment_id(&format!("{product}-{rank}"));
-                data::index_comment(&id, &data::placement(product, "en", 1 + rank % 5), at(rank))
-            });
-            index.apply(&edits.collect_vec()).await.unwrap();
+                let placement = data::placement(product, "en", 1 + rank % 5);
+                edits.extend(data::index_comment(&id, &placement, created_at(rank)));
+            }
+            index.apply(&edits).await.unwrap();
         }
-        let any = |product| RankedQuery {
-            order: Order::Oldest,
-            count: 1,
-            ..RankedQuery::new(product, &Filter::ANY)
-        };
-        let each = |skip| {
-            [&many, &few, &none].map(|product| RankedQuery {
-                skip,
-                ..any(product)
-            })
-        };
-        let found = index
-            .ranked(&(0..COMMENTS).flat_map(each).collect_vec(), TABLE_ID, now())
-            .await
-            .unwrap();
-        let time = |answer: IndexAnswer<Ranked>| Some(answer.unwrap().comments.first()?.created_at);
-        let expected =
-            (0..COMMENTS).flat_map(|rank| [Some(at(rank)), (rank < 3).then(|| at(rank)), None]);
-        assert_eq!(
-            found.into_iter().map(time).collect_vec(),
-            expected.collect_vec()
-        );
+        let mut queries = Vec::new();
+        let mut expected = Vec::new();
+        for rank in 0..COMMENTS {
+            queries.push(by_rank(&many, rank));
+            expected.push(Some(created_at(rank)));
+            queries.push(by_rank(&few, rank));
+            expected.push(if rank < 3 {
+                Some(created_at(rank))
+            } else {
+                None
+            });
+            queries.push(by_rank(&none, rank));
+            expected.push(None);
+        }
+        let mut found = Vec::new();
+        for answer in index.ranked(&queries, TABLE_ID, now()).await.unwrap() {
+            let comments = answer.unwrap().comments;
+            found.push(comments.first().map(|comment| comment.created_at));
+        }
+        assert_eq!(found, expected);
         let too_many = RankedQuery {
             count: RankedQuery::COUNT_MAX + 1,
-            ..any(&many)
+            ..by_rank(&many, 0)
         };
         index
             .ranked(&[too_many], TABLE_ID, now())

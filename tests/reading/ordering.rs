@@ -29,20 +29,15 @@ pub(crate) struct Listed {
 
 impl From<&NewComment> for Listed {
     fn from(comment: &NewComment) -> Self {
-        let NewComment {
-            id,
-            product,
-            language,
-            rating,
-            created_at,
-            ..
-        } = comment.clone();
         Self {
-            cd: Cd { created_at, id },
+            cd: Cd {
+                created_at: comment.created_at,
+                id: comment.id.clone(),
+            },
             placement: Placement {
-                product,
-                language,
-                rating,
+                product: comment.product.clone(),
+                language: comment.language.clone(),
+                rating: comment.rating,
             },
         }
     }
@@ -51,18 +46,34 @@ impl From<&NewComment> for Listed {
 /// The 31 sets of ratings, including all five, each with every language of the product and with any
 /// language.
 fn every_filter(comments: &[Listed], product: &ProductId) -> Vec<Filter> {
-    let of_product = comments
-        .iter()
-        .filter(|comment| comment.placement.product == *product);
-    let languages: BTreeSet<&Language> = of_product
-        .map(|comment| &comment.placement.language)
-        .collect();
-    let languages = languages.into_iter().map(Some).chain([None]);
-    languages
-        .flat_map(|language| {
-            RatingSet::every().map(move |ratings| Filter::new(language.cloned(), Some(ratings)))
-        })
-        .collect()
+    let mut languages: BTreeSet<&Language> = BTreeSet::new();
+    for comment in comments {
+        if comment.placement.product == *product {
+            languages.insert(&comment.placement.language);
+        }
+    }
+    let mut filters = Vec::new();
+    for language in languages.into_iter().map(Some).chain([None]) {
+        for ratings in RatingSet::every() {
+            filters.push(Filter::new(language.cloned(), Some(ratings)));
+        }
+    }
+    filters
+}
+
+/// The cursor of a page to the `next` or the `prev` page.
+fn cursor_of(page: &Value, direction: &str) -> Option<String> {
+    page["cursor"][direction].as_str().map(str::to_owned)
+}
+
+/// Large listings use large pages. Small listings use several small ones, full and not full.
+fn page_size_for(comments: usize) -> usize {
+    match comments {
+        0 => 20,
+        few @ 1..=12 => 1 + few / 2,
+        some @ 13..=100 => some / 3,
+        _ => 100,
+    }
 }
 
 /// Walks the pages of a listing by their numbers, and compares them with the ids expected. Returns
@@ -74,23 +85,60 @@ pub(crate) async fn walk_by_number(
     expected: &[&str],
 ) -> Value {
     let last = expected.len().div_ceil(page_size).max(1);
-    let (mut walked, mut first) = (Vec::new(), Value::Null);
+    let mut walked = Vec::new();
+    let mut first = Value::Null;
     for number in (1..=last).rev() {
         first = http.get(&format!("{url}&page={number}")).await.expect(200);
-        assert_eq!(
-            (&first["total"], &first["total_pages"]),
-            (&expected.len().into(), &last.into()),
-            "{url}: {first}"
-        );
-        assert_eq!(
-            (&first["page"], &first["index"]),
-            (&number.into(), &"ready".into()),
-            "{url}"
-        );
+        assert_eq!(first["total"], expected.len(), "{url}: {first}");
+        assert_eq!(first["total_pages"], last, "{url}: {first}");
+        assert_eq!(first["page"], number, "{url}");
+        assert_eq!(first["index"], "ready", "{url}");
         walked.splice(..0, ids(&first));
     }
     assert_eq!(walked, expected, "{url}, by pages");
     first
+}
+
+/// Walks a listing by cursors from its first page, and compares it with the ids expected. One step
+/// back from the last page has to lead to the page before it. Returns the number of requests.
+async fn walk_by_cursor(
+    http: &Http,
+    url: &str,
+    page_size: usize,
+    expected: &[&str],
+    first: &Value,
+) -> usize {
+    let mut requests = 0;
+    let mut walked: Vec<String> = ids(first);
+    let mut next = cursor_of(first, "next");
+    let mut back = None;
+    assert!(first["cursor"]["prev"].is_null(), "{url}");
+    while let Some(cursor) = next {
+        let target = format!("{url}&cursor={}", encoded(&cursor));
+        let page = http.get(&target).await.expect(200);
+        assert_eq!(page["page"], Value::Null, "{url}");
+        assert_eq!(page["total"], expected.len(), "{url}");
+        let found = ids(&page);
+        assert!(!found.is_empty(), "{url}: an empty page by a cursor");
+        walked.extend(found);
+        assert!(
+            walked.len() <= expected.len(),
+            "{url}: cursors lead to more than there is"
+        );
+        next = cursor_of(&page, "next");
+        back = cursor_of(&page, "prev");
+        requests += 1;
+    }
+    assert_eq!(walked, expected, "{url}, by cursors");
+    if let Some(cursor) = back {
+        let target = format!("{url}&cursor={}", encoded(&cursor));
+        let page = http.get(&target).await.expect(200);
+        let last = expected.len().div_ceil(page_size);
+        let page_before_last = &expected[(last - 2) * page_size..(last - 1) * page_size];
+        assert_eq!(ids(&page), page_before_last, "{url}, back");
+        requests += 1;
+    }
+    requests
 }
 
 /// Walks the listing of a filter in every way and compares it with a brute-force filter and sort of
@@ -110,62 +158,16 @@ async fn check_listing(
         cds.reverse();
     }
     let expected: Vec<&str> = cds.iter().map(|cd| cd.id.as_str()).collect();
-    // Large listings use large pages. Small listings use several small ones, full and not full.
-    let page_size = match expected.len() {
-        0 => 20,
-        few @ 1..=12 => 1 + few / 2,
-        some @ 13..=100 => some / 3,
-        _ => 100,
-    };
+    let page_size = page_size_for(expected.len());
     let url = listing_url(product, filter, order, page_size);
-    let what = format!("{} {filter} {order} by {page_size}", product.as_str());
     let last = expected.len().div_ceil(page_size).max(1);
 
     let first = walk_by_number(http, &url, page_size, &expected).await;
-    let mut next = first["cursor"]["next"].as_str().map(str::to_owned);
-    assert!(first["cursor"]["prev"].is_null(), "{what}");
     let past_the_end: Answer = http.get(&format!("{url}&page={}", last + 1)).await;
-    assert_eq!(past_the_end.status, 404, "{what}: {past_the_end:?}");
+    assert_eq!(past_the_end.status, 404, "{past_the_end:?}");
     past_the_end.problem();
-
-    let (mut requests, mut back) = (last + 1, None);
-    let mut by_cursor: Vec<String> = ids(&first);
-    while let Some(cursor) = next {
-        let page = http
-            .get(&format!("{url}&cursor={}", encoded(&cursor)))
-            .await
-            .expect(200);
-        assert_eq!(
-            (&page["page"], &page["total"]),
-            (&Value::Null, &expected.len().into()),
-            "{what}"
-        );
-        let found = ids(&page);
-        assert!(!found.is_empty(), "{what}: an empty page by a cursor");
-        by_cursor.extend(found);
-        assert!(
-            by_cursor.len() <= expected.len(),
-            "{what}: cursors lead to more than there is"
-        );
-        next = page["cursor"]["next"].as_str().map(str::to_owned);
-        back = page["cursor"]["prev"].as_str().map(str::to_owned);
-        requests += 1;
-    }
-    assert_eq!(by_cursor, expected, "{what}, by cursors");
-    // One step back leads to the page before the last one.
-    if let Some(cursor) = back {
-        let page = http
-            .get(&format!("{url}&cursor={}", encoded(&cursor)))
-            .await
-            .expect(200);
-        assert_eq!(
-            ids(&page),
-            expected[(last - 2) * page_size..(last - 1) * page_size],
-            "{what}, back"
-        );
-        requests += 1;
-    }
-    requests
+    let by_cursor = walk_by_cursor(http, &url, page_size, &expected, &first).await;
+    last + 1 + by_cursor
 }
 
 /// The address of a listing, without the page.
@@ -189,14 +191,19 @@ pub(crate) fn listing_url(
     url
 }
 
-async fn check_listings(http: &Http, comments: &[Listed], what: Vec<(ProductId, Filter, Order)>) {
-    let (began, listings) = (Instant::now(), what.len());
-    let checks = stream::iter(what).map(|(product, filter, order)| async move {
+async fn check_listings(
+    http: &Http,
+    comments: &[Listed],
+    listings: Vec<(ProductId, Filter, Order)>,
+) {
+    let began = Instant::now();
+    let count = listings.len();
+    let checks = stream::iter(listings).map(|(product, filter, order)| async move {
         check_listing(http, comments, &product, &filter, order).await
     });
     let requests: Vec<usize> = checks.buffer_unordered(CONCURRENCY).collect().await;
     println!(
-        "{listings} listings in {} requests, {:.1?}",
+        "{count} listings in {} requests, {:.1?}",
         requests.iter().sum::<usize>(),
         began.elapsed()
     );
@@ -212,29 +219,24 @@ async fn pages_cursors_and_brute_force_agree_for_every_filter_of_every_product()
     let mut running = Running::start().await;
     let began = Instant::now();
     running.import(&comments).await;
-    println!("imported and settled in {:.1?}", began.elapsed());
+    println!("imported and fanned out in {:.1?}", began.elapsed());
     let comments: Vec<Listed> = comments.iter().map(Listed::from).collect();
     let products = comments
         .iter()
         .map(|comment| comment.placement.product.clone())
         .unique();
-    let mut what = Vec::new();
+    let mut listings = Vec::new();
     for product in products {
         let filters = every_filter(&comments, &product);
         // Oldest first uses the same search from the other end. Every fifth filter is enough to
         // show that.
-        what.extend(
-            filters
-                .iter()
-                .step_by(5)
-                .map(|filter| (product.clone(), filter.clone(), Order::Oldest)),
-        );
-        what.extend(
-            filters
-                .into_iter()
-                .map(|filter| (product.clone(), filter, Order::Newest)),
-        );
+        for filter in filters.iter().step_by(5) {
+            listings.push((product.clone(), filter.clone(), Order::Oldest));
+        }
+        for filter in filters {
+            listings.push((product.clone(), filter, Order::Newest));
+        }
     }
-    check_listings(&running.http, &comments, what).await;
+    check_listings(&running.http, &comments, listings).await;
     running.finish().await;
 }

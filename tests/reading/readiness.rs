@@ -17,41 +17,39 @@ use crate::fixture::{
 };
 
 async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Ranked> {
-    let (product, filter) = (data::product(PRODUCT), Filter::ANY);
+    let product = data::product(PRODUCT);
     let answers = index
-        .ranked(&[RankedQuery::new(&product, &filter)], table_id, at)
+        .ranked(&[RankedQuery::new(&product, &Filter::ANY)], table_id, at)
         .await
         .unwrap();
     let [answer] = answers.try_into().unwrap();
     // All other questions get the same judgement.
     let judgement = answer.clone().map(drop);
-    assert_eq!(
-        index
-            .products(index.partition_of(&product), table_id, at)
-            .await
-            .unwrap()
-            .map(drop),
-        judgement
-    );
+    let partition = index.partition_of(&product);
+    let products = index.products(partition, table_id, at).await.unwrap();
+    assert_eq!(products.map(drop), judgement);
     let cd = Cd {
         created_at: at,
         id: data::comment_id("c1"),
     };
     let query = PositionQuery {
         product: &product,
-        filter: &filter,
+        filter: &Filter::ANY,
         cd: &cd,
         settled_at: None,
     };
-    assert_eq!(
-        index
-            .position(&query, table_id, at)
-            .await
-            .unwrap()
-            .map(drop),
-        judgement
-    );
+    let position = index.position(&query, table_id, at).await.unwrap();
+    assert_eq!(position.map(drop), judgement);
     answer
+}
+
+/// No question about any partition is answered, for this reason.
+async fn assert_refused(index: &PageIndex, table_id: &str, at: Timestamp, expected: NotReady) {
+    assert_eq!(ask(index, table_id, at).await, Err(expected.clone()));
+    let readiness = index.readiness(table_id, at).await.unwrap();
+    for (_, answer) in &readiness {
+        assert_eq!(answer.as_ref(), Err(&expected), "{readiness:?}");
+    }
 }
 
 fn nothing(reached: Timestamp) -> Ranked {
@@ -67,17 +65,6 @@ fn nothing(reached: Timestamp) -> Ranked {
 
 #[tokio::test]
 async fn only_a_rebuilt_index_of_this_table_with_a_young_confirmation_is_used() {
-    let assert_all =
-        async |index: &PageIndex, table_id: &str, at: Timestamp, expected: NotReady| {
-            assert_eq!(ask(index, table_id, at).await, Err(expected.clone()));
-            let readiness = index.readiness(table_id, at).await.unwrap();
-            assert!(
-                readiness
-                    .iter()
-                    .all(|(_, answer)| answer.as_ref() == Err(&expected)),
-                "{readiness:?}"
-            );
-        };
     for_each_index(async |index| {
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
         let rebuild = index.begin_rebuild().await.unwrap();
@@ -88,24 +75,16 @@ async fn only_a_rebuilt_index_of_this_table_with_a_young_confirmation_is_used() 
             .await
             .unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing(watermark)));
-        assert_all(&index, "the-table-restored", now(), NotReady::OtherTable).await;
+        assert_refused(&index, "the-table-restored", now(), NotReady::OtherTable).await;
         // The confirmation of a rebuild has the time of its watermark.
         let max_age_ms = 3 * 3600 * 1000;
-        assert!(
-            ask(&index, TABLE_ID, watermark.plus_ms(max_age_ms))
-                .await
-                .is_ok()
-        );
-        let later = watermark.plus_ms(max_age_ms + 1);
-        assert_all(
-            &index,
-            TABLE_ID,
-            later,
-            NotReady::Stale {
-                confirmed: Some(watermark),
-            },
-        )
-        .await;
+        let in_time = watermark.plus_ms(max_age_ms);
+        assert!(ask(&index, TABLE_ID, in_time).await.is_ok());
+        let too_late = watermark.plus_ms(max_age_ms + 1);
+        let stale = NotReady::Stale {
+            confirmed: Some(watermark),
+        };
+        assert_refused(&index, TABLE_ID, too_late, stale).await;
         // The start of the next rebuild removes the markers, with everything else.
         index.begin_rebuild().await.unwrap();
         assert_eq!(ask(&index, TABLE_ID, now()).await, Err(NotReady::NoMarker));
@@ -114,11 +93,13 @@ async fn only_a_rebuilt_index_of_this_table_with_a_young_confirmation_is_used() 
 }
 
 fn edits_of(comments: Range<u64>, product: impl Fn(u64) -> ProductId) -> Vec<IndexEdit> {
-    let edits = comments.flat_map(|number| {
+    let mut edits = Vec::new();
+    for number in comments {
         let placement = data::placement(&product(number), "en", 1 + number % 5);
-        data::index_comment(&data::comment_id(&format!("c{number}")), &placement, now())
-    });
-    edits.collect()
+        let id = data::comment_id(&format!("c{number}"));
+        edits.extend(data::index_comment(&id, &placement, now()));
+    }
+    edits
 }
 
 fn one_product(_number: u64) -> ProductId {
@@ -161,7 +142,8 @@ async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() 
 
 #[tokio::test]
 async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
-    let (redis, other) = (OwnRedis::start().await, OwnRedis::start().await);
+    let redis = OwnRedis::start().await;
+    let other = OwnRedis::start().await;
     let index = redis.index();
     let rebuild = index.begin_rebuild().await.unwrap();
     index.apply(&edits_of(0..10, one_product)).await.unwrap();
@@ -248,15 +230,17 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     for steps in 0.. {
         index.apply(&edits).await.unwrap();
         gate.hold_after(steps);
-        let of_slow = slow.clone();
-        let slow_rebuild = tokio::spawn(async move { of_slow.begin_rebuild().await.unwrap() });
-        let through = wait_for("the slow rebuild to be held, or through", async || {
-            match (gate.is_holding(), slow_rebuild.is_finished()) {
-                (false, false) => Err("neither"),
-                (is_holding, _) => Ok(!is_holding),
+        let slow_index = slow.clone();
+        let slow_rebuild = tokio::spawn(async move { slow_index.begin_rebuild().await.unwrap() });
+        let is_held = wait_for("the slow rebuild to be held, or through", async || {
+            let is_held = gate.is_holding();
+            if is_held || slow_rebuild.is_finished() {
+                Ok(is_held)
+            } else {
+                Err("neither")
             }
         });
-        if through.await {
+        if !is_held.await {
             break;
         }
         held += 1;
@@ -269,19 +253,17 @@ async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
         gate.open();
         slow_rebuild.await.unwrap();
         // After any outcome of the two rebuilds, every ready partition is complete.
-        let readiness = index.readiness(TABLE_ID, now()).await.unwrap();
-        for (partition, _) in readiness.into_iter().filter(|(_, answer)| answer.is_ok()) {
-            for edit in edits
-                .iter()
-                .filter(|edit| index.partition_of(&edit.product) == partition)
-            {
+        let mut ready = Vec::new();
+        for (partition, answer) in index.readiness(TABLE_ID, now()).await.unwrap() {
+            if answer.is_ok() {
+                ready.push(partition);
+            }
+        }
+        for edit in &edits {
+            if ready.contains(&index.partition_of(&edit.product)) {
                 let sizes = index.sizes(&edit.add[..1]).await.unwrap();
-                assert_eq!(
-                    sizes,
-                    [1],
-                    "held after {steps} steps: {} is missing",
-                    edit.product.as_str()
-                );
+                let product = edit.product.as_str();
+                assert_eq!(sizes, [1], "held after {steps} steps: {product} is missing");
             }
         }
     }

@@ -10,7 +10,7 @@ use table::CommentPatch;
 
 use crate::fixture::{
     api::{Served, metric},
-    data::PRODUCT,
+    data::{PRODUCT, index_comment},
     http::{Http, encoded, good_comment, ids, listing},
     stores::Stores,
 };
@@ -26,41 +26,44 @@ async fn get(http: &Http, query: &str) -> Value {
     http.get(&listing(query)).await.expect(200)
 }
 
+async fn as_of(http: &Http, query: &str) -> Value {
+    get(http, query).await["as_of"].clone()
+}
+
+/// When the newest comment in a language was created. The comments are ordered, newest first.
+fn newest_in(language: &str, comments: &[Comment]) -> Timestamp {
+    let newest = comments
+        .iter()
+        .find(|comment| comment.language.as_str() == language);
+    newest.unwrap().created_at
+}
+
 #[tokio::test]
 async fn as_of_is_never_later_than_the_page_index_has_reached() {
     let (stores, api, comments) = Served::filled(12).await;
     let http = &api.http;
-    let newest_of = |language: &str| {
-        let of = comments
-            .iter()
-            .find(|comment| comment.language.as_str() == language);
-        json!(of.unwrap().created_at)
-    };
     for number in 1..=3 {
-        let page = get(http, &format!("page_size=5&page={number}")).await;
-        assert_eq!(page["as_of"], json!(comments[0].created_at));
+        let query = format!("page_size=5&page={number}");
+        assert_eq!(as_of(http, &query).await, json!(comments[0].created_at));
     }
     for language in ["en", "ko"] {
-        assert_eq!(
-            get(http, &format!("language={language}&order=oldest")).await["as_of"],
-            newest_of(language)
-        );
+        let query = format!("language={language}&order=oldest");
+        let newest = newest_in(language, &comments);
+        assert_eq!(as_of(http, &query).await, json!(newest));
     }
     // The answer repeats an `as_of` from the request.
     let given = comments[7].created_at.to_string();
-    assert_eq!(
-        get(http, &format!("as_of={}", encoded(&given))).await["as_of"],
-        json!(given)
-    );
+    let query = format!("as_of={}", encoded(&given));
+    assert_eq!(as_of(http, &query).await, json!(given));
 
     // For an empty listing, `as_of` is the instant up to which the journal is reconciled. Later
     // comments do not count.
     let nothing = get(http, "language=fr").await;
     assert_eq!(nothing["total"], 0);
-    let as_of = nothing["as_of"].as_str().unwrap();
+    let reconciled = nothing["as_of"].as_str().unwrap();
     assert_eq!(
-        get(http, "language=fr").await["as_of"],
-        as_of,
+        as_of(http, "language=fr").await,
+        reconciled,
         "it is the same until something changes"
     );
     http.post(PRODUCT, &good_comment("fr", 5, "The first"))
@@ -68,33 +71,23 @@ async fn as_of_is_never_later_than_the_page_index_has_reached() {
         .expect(201);
     stores.deliver_all().await;
     assert_eq!(get(http, "language=fr").await["total"], 1);
-    assert_eq!(
-        get(http, &format!("language=fr&as_of={}", encoded(as_of))).await["total"],
-        0
-    );
+    let earlier = format!("language=fr&as_of={}", encoded(reconciled));
+    assert_eq!(get(http, &earlier).await["total"], 0);
 
     // A comment from the future does not move `as_of` into the future.
     let mut future = comments[0].clone();
     future.created_at = now().plus_ms(3_600_000);
-    let place = (&future.placement(), future.created_at);
-    stores
-        .index
-        .apply(&model::plan::index_edits(&future.id, Some(place), &[]))
-        .await
-        .unwrap();
-    let as_of = get(http, "page=1").await["as_of"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert!(Timestamp::parse(&as_of).unwrap() <= now(), "{as_of}");
+    let edits = index_comment(&future.id, &future.placement(), future.created_at);
+    stores.index.apply(&edits).await.unwrap();
+    let shown = as_of(http, "page=1").await;
+    let shown = Timestamp::parse(shown.as_str().unwrap()).unwrap();
+    assert!(shown <= now(), "{shown}");
 
     // Without the index, pages have no numbers and no `as_of`.
     stores.index.clear().await.unwrap();
     let page = get(http, "page=1").await;
-    assert_eq!(
-        (&page["index"], &page["as_of"]),
-        (&json!("unavailable"), &Value::Null)
-    );
+    assert_eq!(page["index"], "unavailable");
+    assert_eq!(page["as_of"], Value::Null);
     api.finish().await;
 }
 
@@ -110,25 +103,21 @@ async fn delete(stores: &Stores, comments: impl IntoIterator<Item = &Comment>) {
 }
 
 async fn follow(http: &Http, query: &str, cursor: &Value) -> Value {
-    let cursor = encoded(
-        cursor
-            .as_str()
-            .unwrap_or_else(|| panic!("no cursor: {cursor}")),
-    );
-    get(http, &format!("{query}&cursor={cursor}")).await
+    let Some(cursor) = cursor.as_str() else {
+        panic!("no cursor: {cursor}");
+    };
+    get(http, &format!("{query}&cursor={}", encoded(cursor))).await
 }
 
-/// The pages from this one on, by the cursors to the `next` or the `prev` page.
-async fn walk(http: &Http, query: &str, first: Value, to: &str) -> Vec<Value> {
-    let mut pages = vec![first];
-    while let Some(cursor) = pages
-        .last()
-        .map(|page| &page["cursor"][to])
-        .filter(|cursor| !cursor.is_null())
-    {
-        pages.push(follow(http, query, cursor).await);
+/// The ids on all pages from the first on, by the cursors to the next page.
+async fn walk(http: &Http, query: &str) -> Vec<String> {
+    let mut page = get(http, query).await;
+    let mut walked = ids(&page);
+    while !page["cursor"]["next"].is_null() {
+        page = follow(http, query, &page["cursor"]["next"]).await;
+        walked.extend(ids(&page));
     }
-    pages
+    walked
 }
 
 #[tokio::test]
@@ -149,37 +138,27 @@ async fn a_cursor_whose_page_was_deleted_leads_back() {
         // All following comments are deleted while the reader is on the second page.
         delete(&stores, &comments[8..]).await;
         let empty = follow(http, query, &second["cursor"]["next"]).await;
-        assert_eq!(
-            (ids(&empty).len(), &empty["cursor"]["next"]),
-            (0, &Value::Null)
-        );
+        assert_eq!(ids(&empty).len(), 0);
+        assert_eq!(empty["cursor"]["next"], Value::Null);
         assert_eq!(empty["links"]["next"], Value::Null);
         let back = follow(http, query, &empty["cursor"]["prev"]).await;
         assert_eq!(ids(&back), ids(&second), "the page that led there, whole");
-        assert_eq!(
-            back,
-            http.get(empty["links"]["prev"].as_str().unwrap())
-                .await
-                .expect(200)
-        );
+        let link = empty["links"]["prev"].as_str().unwrap();
+        assert_eq!(back, http.get(link).await.expect(200));
 
         // All preceding comments are deleted as well.
         delete(&stores, &comments[..4]).await;
         let empty = follow(http, query, &back["cursor"]["prev"]).await;
-        assert_eq!(
-            (ids(&empty).len(), &empty["cursor"]["prev"]),
-            (0, &Value::Null)
-        );
+        assert_eq!(ids(&empty).len(), 0);
+        assert_eq!(empty["cursor"]["prev"], Value::Null);
         let forth = follow(http, query, &empty["cursor"]["next"]).await;
         assert_eq!(ids(&forth), ids_of(&comments[4..8]));
 
         // The comment named by the cursor is also deleted, and others remain.
         delete(&stores, &comments[7..8]).await;
         let empty = follow(http, query, &second["cursor"]["next"]).await;
-        assert_eq!(
-            ids(&follow(http, query, &empty["cursor"]["prev"]).await),
-            ids_of(&comments[4..7])
-        );
+        let back = follow(http, query, &empty["cursor"]["prev"]).await;
+        assert_eq!(ids(&back), ids_of(&comments[4..7]));
         api.finish_with(stores).await;
     }
 }
@@ -204,14 +183,13 @@ async fn a_walk_shows_nothing_twice_while_rows_between_ranks_are_out_of_date() {
             .patch_comment(&before.id, |_| true, &patch)
             .await
             .unwrap();
-        let place = (&after.placement(), after.created_at);
-        let edits = model::plan::index_edits(&after.id, Some(place), &[before.placement()]);
+        let entry = (&after.placement(), after.created_at);
+        let edits = model::plan::index_edits(&after.id, Some(entry), &[before.placement()]);
         stores.index.apply(&edits).await.unwrap();
     }
-    let query = "page_size=2&language=en";
-    let pages = walk(&api.http, query, get(&api.http, query).await, "next").await;
-    let walked: Vec<String> = pages.iter().flat_map(ids).take(7).collect();
-    assert_eq!(walked, ids_of(&[&english[..1], &english[6..]].concat()));
+    let walked = walk(&api.http, "page_size=2&language=en").await;
+    let expected = ids_of(&[&english[..1], &english[6..]].concat());
+    assert_eq!(walked[..7], expected);
     api.finish_with(stores).await;
 }
 
@@ -221,14 +199,9 @@ async fn a_walk_passes_any_number_of_invalid_items() {
     const INVALID: usize = 1_000;
     let stores = Stores::start().await;
     let comments = stores.fill(2).await;
-    let item = stores
-        .table
-        .primary_item(&comments[0].id)
-        .await
-        .unwrap()
-        .unwrap()
-        .into_inner();
-    let at = comments[1].created_at.plus_ms(1);
+    let item = stores.table.primary_item(&comments[0].id).await.unwrap();
+    let item = item.unwrap().into_inner();
+    let between = comments[1].created_at.plus_ms(1);
     let newest = comments[0].created_at.plus_ms(2);
     let cd = model::Cd {
         created_at: newest,
@@ -241,15 +214,11 @@ async fn a_walk_passes_any_number_of_invalid_items() {
             .await;
     }
     for number in 0..INVALID {
+        let pk = AttributeValue::S(format!("COMMENT#x{number}"));
+        let cd = AttributeValue::S(format!("{between}#x{number}"));
         let mut invalid = item.clone();
-        invalid.insert(
-            "pk".to_owned(),
-            AttributeValue::S(format!("COMMENT#x{number}")),
-        );
-        invalid.insert(
-            "cd".to_owned(),
-            AttributeValue::S(format!("{at}#x{number}")),
-        );
+        invalid.insert("pk".to_owned(), pk);
+        invalid.insert("cd".to_owned(), cd);
         invalid.remove("rating");
         stores.put_raw(invalid.into()).await;
     }
@@ -257,26 +226,21 @@ async fn a_walk_passes_any_number_of_invalid_items() {
     let api = Served::of(&stores);
     let expected = ids_of(&comments);
     for order in [Order::Newest, Order::Oldest] {
-        let query = &format!("page_size=1&order={order}");
-        let pages = walk(&api.http, query, get(&api.http, query).await, "next").await;
-        let mut walked: Vec<String> = pages.iter().flat_map(ids).collect();
+        let mut walked = walk(&api.http, &format!("page_size=1&order={order}")).await;
         if order == Order::Oldest {
             walked.reverse();
         }
         assert_eq!(walked, expected, "{order}");
     }
-    let metric = async |name: &str| metric(&api.http, name).await;
-    assert!(metric("pagemark_malformed_items_total").await >= INVALID as f64);
+    let malformed = metric(&api.http, "pagemark_malformed_items_total").await;
+    assert!(malformed >= INVALID as f64);
     for sign in [
         "missing_duplicate",
         "rank_without_comment",
         "row_without_rank",
     ] {
-        assert_eq!(
-            metric(&format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}")).await,
-            0.0,
-            "{sign}"
-        );
+        let name = format!("pagemark_drift_signs_total{{sign=\"{sign}\"}}");
+        assert_eq!(metric(&api.http, &name).await, 0.0, "{sign}");
     }
     // By number, the query does not reach the second comment, which its rank names.
     assert_eq!(ids(&get(&api.http, "page_size=2").await), expected);

@@ -10,25 +10,17 @@ use crate::fixture::http::{Answer, Http};
 pub(super) async fn assert_moved(http: &Http, from: &str, to: &str) {
     for method in [Method::GET, Method::HEAD] {
         let answer = http.send(method, from, &[], b"").await;
-        assert_eq!(
-            (answer.status, answer.header("location")),
-            (301, Some(to)),
-            "{answer:?}"
-        );
+        assert_eq!(answer.status, 301, "{answer:?}");
+        assert_eq!(answer.header("location"), Some(to), "{answer:?}");
         assert_eq!(answer.body, "");
     }
-    assert_eq!(
-        Page::get(http, to, 200).await.canonical(),
-        Some(format!("{SITE}{to}"))
-    );
+    let page = Page::get(http, to, 200).await;
+    assert_eq!(page.canonical(), Some(format!("{SITE}{to}")));
 }
 
 pub(super) fn assert_leads_to(answer: &Answer, to: &str) {
-    assert_eq!(
-        (answer.status, answer.header("location")),
-        (302, Some(to)),
-        "{answer:?}"
-    );
+    assert_eq!(answer.status, 302, "{answer:?}");
+    assert_eq!(answer.header("location"), Some(to), "{answer:?}");
     assert_eq!(
         answer.header("cache-control"),
         Some("no-store"),
@@ -86,12 +78,9 @@ async fn every_spelling_of_an_address_redirects_to_the_canonical_one() {
         ),
     ] {
         for from in others {
-            assert_moved(
-                http,
-                &format!("/product/p/comments{from}"),
-                &format!("/product/p/comments{to}"),
-            )
-            .await;
+            let from = format!("/product/p/comments{from}");
+            let to = format!("/product/p/comments{to}");
+            assert_moved(http, &from, &to).await;
         }
     }
     running.finish().await;
@@ -146,10 +135,8 @@ async fn other_parameters_are_ignored_and_invalid_ones_are_refused() {
         "/product/p/comments//5",
         "/product//comments",
     ] {
-        assert_eq!(
-            Page::get(http, target, 404).await.robots(),
-            "noindex,follow"
-        );
+        let page = Page::get(http, target, 404).await;
+        assert_eq!(page.robots(), "noindex,follow");
     }
     running.finish().await;
 }
@@ -178,10 +165,8 @@ async fn a_page_past_the_end_is_404_with_links_to_pages_that_exist() {
     let http = &running.http;
     for (target, _) in PAST_THE_END {
         let page = Page::get(http, target, 404).await;
-        assert_eq!(
-            (page.robots().as_str(), page.canonical()),
-            ("noindex,follow", None)
-        );
+        assert_eq!(page.robots(), "noindex,follow");
+        assert_eq!(page.canonical(), None);
         for link in page.links("main a") {
             assert_eq!(http.get(link).await.status, 200, "{target}: {link}");
         }

@@ -31,60 +31,40 @@ fn comments() -> Vec<NewComment> {
         "en", "de", "fr", "es", "pt-BR", "he", "ja", "ko", "ar", "hi", "zh-Hant", "it",
     ];
     for number in 0..600 {
-        let at = usize::try_from(number).unwrap();
-        let language = languages[if at % 2 == 0 {
-            0
+        let index = usize::try_from(number).unwrap();
+        let language = if index % 2 == 0 {
+            languages[0]
         } else {
-            (at / 2) % languages.len()
-        }];
-        comments.push(comment(
-            "espresso machine",
-            language,
-            at as u64 % 5 + 1,
-            number,
-        ));
+            languages[(index / 2) % languages.len()]
+        };
+        let rating = index as u64 % 5 + 1;
+        comments.push(comment("espresso machine", language, rating, number));
     }
     // Enough products for a list of three pages.
-    comments.extend((0..45).map(|number| {
-        comment(
-            &format!("product {number}"),
-            "en",
-            number as u64 % 5 + 1,
-            1_000 + number,
-        )
-    }));
+    for number in 0..45 {
+        let product = format!("product {number}");
+        let rating = number as u64 % 5 + 1;
+        comments.push(comment(&product, "en", rating, 1_000 + number));
+    }
     for (number, (language, body)) in (0..).zip(RIGHT_TO_LEFT) {
         let title = body.lines().next().unwrap();
-        comments.push(with_text(
-            comment("right to left", language, 4, number),
-            title,
-            body,
-            "דנה (Dana)",
-        ));
+        let comment = comment("right to left", language, 4, number);
+        comments.push(with_text(comment, title, body, "דנה (Dana)"));
     }
-    let words = [
-        "x".repeat(3_000),
-        "long ".repeat(300),
-        "https://example.com/".to_owned() + &"path/".repeat(100),
-    ];
-    let tall = [
-        format!("a{}b", "\n".repeat(9_997)),
-        "a\n".repeat(5_000),
-        "の".repeat(10_000),
-    ];
-    let texts = HOSTILE
-        .map(str::to_owned)
-        .into_iter()
-        .chain(words)
-        .chain(tall);
+    let mut texts = HOSTILE.map(str::to_owned).to_vec();
+    // Wide ones.
+    texts.push("x".repeat(3_000));
+    texts.push("long ".repeat(300));
+    texts.push("https://example.com/".to_owned() + &"path/".repeat(100));
+    // Tall ones.
+    texts.push(format!("a{}b", "\n".repeat(9_997)));
+    texts.push("a\n".repeat(5_000));
+    texts.push("の".repeat(10_000));
     for (number, text) in (100..).zip(texts) {
-        let short: String = text.chars().filter(|c| *c != '\n').take(100).collect();
-        comments.push(with_text(
-            comment(HOSTILE[0], "en", 1, number),
-            &short,
-            &text,
-            &short,
-        ));
+        let one_line = text.chars().filter(|character| *character != '\n');
+        let short: String = one_line.take(100).collect();
+        let comment = comment(HOSTILE[0], "en", 1, number);
+        comments.push(with_text(comment, &short, &text, &short));
     }
     comments
 }
@@ -92,7 +72,7 @@ fn comments() -> Vec<NewComment> {
 /// Comments on a product, 30 in each of three languages. The checker guesses a page's language by
 /// its words.
 fn in_their_languages() -> Vec<NewComment> {
-    let of = [
+    let texts = [
         (
             "he",
             "מכונה מצוינת",
@@ -109,23 +89,25 @@ fn in_their_languages() -> Vec<NewComment> {
             "毎朝おいしいコーヒーが飲めます。掃除も簡単で、家族みんなで使っています。",
         ),
     ];
-    let comments = (0..90).map(|number| {
-        let (language, title, body) = of[usize::try_from(number).unwrap() % of.len()];
+    let mut comments = Vec::new();
+    for (number, (language, title, body)) in (0..90).zip(texts.into_iter().cycle()) {
         let rating = u64::try_from(number % 5).unwrap() + 1;
-        with_text(
-            comment("espresso machine", language, rating, number),
-            title,
-            body,
-            "דנה (Dana)",
-        )
-    });
-    comments.collect()
+        let comment = comment("espresso machine", language, rating, number);
+        comments.push(with_text(comment, title, body, "דנה (Dana)"));
+    }
+    comments
 }
 
 /// A page to check: its name, its address, its status, and whether its structured data describes a
 /// product.
 fn page(name: &str, path: String, status: u16, product: bool) -> Value {
-    json!({ "name": name, "path": path, "status": status, "product": product, "rtl": name == "right-to-left" })
+    json!({
+        "name": name,
+        "path": path,
+        "status": status,
+        "product": product,
+        "rtl": name == "right-to-left",
+    })
 }
 
 async fn look(base: &str, pages: Vec<Value>) {
@@ -138,15 +120,13 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let running = start(settings_at(&redis), &comments()).await;
     let base = running.stack.api_url().unwrap();
     // Search engines require a name, which only a record says.
-    let record =
-        json!({ "image": format!("{base}/static/icon.svg"), "url": "https://shop.example/" });
     for product in ["espresso machine", "right to left", HOSTILE[0]] {
-        names::put(
-            &running,
-            product,
-            &json!({ "name": product, "image": record["image"], "url": record["url"] }),
-        )
-        .await;
+        let record = json!({
+            "name": product,
+            "image": format!("{base}/static/icon.svg"),
+            "url": "https://shop.example/",
+        });
+        names::put(&running, product, &record).await;
     }
     let many = page_path("espresso machine");
     let pages = vec![
@@ -202,12 +182,8 @@ async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
     settings.api.site.interface_language = InterfaceLanguage::He;
     settings.api.site.interface_by_filter = true;
     let running = start(settings, &in_their_languages()).await;
-    names::put(
-        &running,
-        "espresso machine",
-        &json!({ "name": "Espresso machine" }),
-    )
-    .await;
+    let record = json!({ "name": "Espresso machine" });
+    names::put(&running, "espresso machine", &record).await;
     let many = page_path("espresso machine");
     let pages = vec![
         page("hebrew", many.clone(), 200, true),
@@ -224,7 +200,10 @@ async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
 #[tokio::test]
 async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
     let running = start(settings(), &comments()).await;
-    let input = json!({ "base": running.stack.api_url().unwrap(), "product": page_path("espresso machine") });
+    let input = json!({
+        "base": running.stack.api_url().unwrap(),
+        "product": page_path("espresso machine"),
+    });
     browser::run("keyboard.mjs", input).await;
     running.finish().await;
 }
@@ -244,12 +223,11 @@ async fn the_histogram_and_comments_are_in_the_first_view_and_turning_leads_to_c
 #[tokio::test]
 async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
     let running = start(settings(), &comments()).await;
-    let (base, product) = (
-        running.stack.api_url().unwrap(),
-        page_path("espresso machine"),
-    );
-    let style = block("docs/pages.md", "css", "pagemark-comments {");
-    let input = json!({ "base": base, "product": product, "style": style });
+    let input = json!({
+        "base": running.stack.api_url().unwrap(),
+        "product": page_path("espresso machine"),
+        "style": block("docs/pages.md", "css", "pagemark-comments {"),
+    });
     browser::run("component.mjs", input).await;
     running.finish().await;
 }
@@ -261,7 +239,12 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let categories = ["seo", "accessibility", "best-practices"];
     let path = page_path("espresso machine");
     for dark in [false, true] {
-        let input = json!({ "base": running.stack.api_url().unwrap(), "pages": [path], "categories": categories, "dark": dark });
+        let input = json!({
+            "base": running.stack.api_url().unwrap(),
+            "pages": [path],
+            "categories": categories,
+            "dark": dark,
+        });
         let printed = browser::run("lighthouse.mjs", input).await;
         let report: Value = serde_json::from_str(printed.trim())
             .unwrap_or_else(|error| panic!("{error}: {printed}"));

@@ -1,6 +1,8 @@
 //! Pages that no number leads to: they are reached by cursor, and search engines may not index
 //! them.
 
+use table::NewComment;
+
 use super::{html::Page, site_settings, stable::shown, start, start_on_redis, three_pages};
 use crate::fixture::http::Http;
 
@@ -12,16 +14,15 @@ fn turn(page: &Page, direction: &str) -> Option<String> {
 /// Follows the links in one direction. Each must lead by cursor to a page that says so. Returns the
 /// ids of the comments on these pages, and the address of the last one.
 async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Option<String>) {
-    let (mut ids, mut last) = (Vec::new(), None);
+    let mut ids = Vec::new();
+    let mut last = None;
     let mut next = turn(from, direction);
     while let Some(target) = next {
         assert!(target.contains("cursor="), "{target}");
         let page = Page::get(http, &target, 200).await;
         assert_eq!(page.robots(), "noindex,follow", "{target}");
-        assert!(
-            page.text("title").contains("continued")
-                && page.text("main h2").starts_with("Comments")
-        );
+        assert!(page.text("title").contains("continued"));
+        assert!(page.text("main h2").starts_with("Comments"));
         assert_eq!(
             page.all("#pages li a").len(),
             1,
@@ -34,7 +35,19 @@ async fn follow(http: &Http, from: &Page, direction: &str) -> (Vec<String>, Opti
     (ids, last)
 }
 
-type Chosen = fn(usize) -> bool;
+/// Ids of the comments of `three_pages` in the order of a listing.
+fn expected_ids(comments: &[NewComment], listing: &str) -> Vec<String> {
+    let mut expected = Vec::new();
+    for comment in comments {
+        if listing != "/en" || comment.language.as_str() == "en" {
+            expected.push(comment.id.to_string());
+        }
+    }
+    if listing != "?order=oldest" {
+        expected.reverse();
+    }
+    expected
+}
 
 #[tokio::test]
 async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and_back() {
@@ -43,27 +56,15 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
     let http = &running.http;
     redis.server.kill().await;
     let mut kept = None;
-    let listings: [(&str, Chosen); 3] = [
-        ("", |_| true),
-        ("/en", |at| at % 3 != 0),
-        ("?order=oldest", |_| true),
-    ];
-    for (filter, is_matching) in listings {
-        let first = Page::get(http, &format!("/product/p/comments{filter}"), 200).await;
+    for listing in ["", "/en", "?order=oldest"] {
+        let first = Page::get(http, &format!("/product/p/comments{listing}"), 200).await;
         assert_eq!(first.answer.header("cache-control"), Some("no-store"));
-        let mut expected: Vec<String> = (0..45)
-            .rev()
-            .filter(|at| is_matching(*at))
-            .map(|at| comments[at].id.to_string())
-            .collect();
-        if filter.contains("oldest") {
-            expected.reverse();
-        }
+        let expected = expected_ids(&comments, listing);
         let (ids, last) = follow(http, &first, "next").await;
-        assert_eq!([shown(&first), ids].concat(), expected, "{filter}");
+        assert_eq!([shown(&first), ids].concat(), expected, "{listing}");
         let last = Page::get(http, &last.unwrap(), 200).await;
         let (back, _) = follow(http, &last, "prev").await;
-        assert_eq!(back.len() + shown(&last).len(), expected.len(), "{filter}");
+        assert_eq!(back.len() + shown(&last).len(), expected.len(), "{listing}");
         kept = turn(&first, "next");
     }
     // The address still answers when numbers are back, and shows the numbered pages the way.
@@ -71,10 +72,8 @@ async fn without_the_index_cursors_lead_from_the_first_page_to_every_comment_and
     http.wait_for_200("/product/p/comments?order=oldest&page=2")
         .await;
     let page = Page::get(http, &kept.unwrap(), 200).await;
-    assert_eq!(
-        (page.robots().as_str(), shown(&page).len()),
-        ("noindex,follow", 20)
-    );
+    assert_eq!(page.robots(), "noindex,follow");
+    assert_eq!(shown(&page).len(), 20);
     assert_eq!(
         page.links("#pages li a"),
         ["/product/p/comments?order=oldest#comments"]

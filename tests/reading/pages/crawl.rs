@@ -19,16 +19,12 @@ fn comments() -> Vec<NewComment> {
         Size::Usual => 1_000,
         Size::Full => 3_000,
     };
+    let mut comments = data::generated_comments(count);
     // Also a product with one comment, one in a single language, and one with an odd name.
-    let alone = [comment("alone", "en", 2, 0)];
-    let one_language = (0..50).map(|number| comment("one language", "ja", 4, number));
-    let odd = three_pages("100% & <odd> \"product\"/☕");
-    data::generated_comments(count)
-        .into_iter()
-        .chain(alone)
-        .chain(one_language)
-        .chain(odd)
-        .collect()
+    comments.push(comment("alone", "en", 2, 0));
+    comments.extend((0..50).map(|number| comment("one language", "ja", 4, number)));
+    comments.extend(three_pages("100% & <odd> \"product\"/☕"));
+    comments
 }
 
 struct Seen {
@@ -43,27 +39,29 @@ struct Seen {
 impl Seen {
     fn of(answer: Answer, target: &str) -> Self {
         let page = Page::of(answer, 200);
-        let (mut followed, mut others) = (Vec::new(), Vec::new());
+        let mut followed = Vec::new();
+        let mut others = Vec::new();
         for link in page.all("a[href]") {
             let href = link.attr("href").unwrap().split('#').next().unwrap();
             let is_followed = link.attr("rel").is_none_or(|rel| !rel.contains("nofollow"));
-            if href.starts_with('/') {
-                let links = if is_followed {
-                    &mut followed
-                } else {
-                    &mut others
-                };
-                links.push(href.to_owned());
+            if !href.starts_with('/') {
+                continue;
+            }
+            if is_followed {
+                followed.push(href.to_owned());
+            } else {
+                others.push(href.to_owned());
             }
         }
+        let times = page.all("article time");
+        let newest = times
+            .iter()
+            .map(|time| time.attr("datetime").unwrap())
+            .max();
+        let is_canonical = page.canonical() == Some(format!("{SITE}{target}"));
         Self {
-            is_indexed: page.robots() == "index,follow"
-                && page.canonical() == Some(format!("{SITE}{target}")),
-            newest: page
-                .all("article time")
-                .iter()
-                .map(|time| time.attr("datetime").unwrap().to_owned())
-                .max(),
+            is_indexed: page.robots() == "index,follow" && is_canonical,
+            newest: newest.map(str::to_owned),
             shown: shown(&page),
             followed,
             others,
@@ -77,20 +75,16 @@ async fn get(http: &Http, target: &str) -> (String, Answer) {
     if !matches!(answer.status, 301 | 302) {
         return (target.to_owned(), answer);
     }
-    let to = answer
-        .header("location")
-        .unwrap()
-        .split('#')
-        .next()
-        .unwrap()
-        .to_owned();
-    let page = http.get(&to).await;
+    let location = answer.header("location").unwrap();
+    let to = location.split('#').next().unwrap();
+    let page = http.get(to).await;
     assert_eq!(page.status, 200, "{target} leads to {to}");
-    (to, page)
+    (to.to_owned(), page)
 }
 
 async fn crawl(http: &Http, from: impl IntoIterator<Item = String>) -> BTreeMap<String, Seen> {
-    let (mut seen, mut asked) = (BTreeMap::new(), BTreeSet::new());
+    let mut seen = BTreeMap::new();
+    let mut asked = BTreeSet::new();
     let mut open: BTreeSet<String> = from.into_iter().collect();
     while !open.is_empty() {
         asked.extend(open.iter().cloned());
@@ -101,12 +95,11 @@ async fn crawl(http: &Http, from: impl IntoIterator<Item = String>) -> BTreeMap<
         let mut next = BTreeSet::new();
         for (target, answer) in found {
             let page = Seen::of(answer, &target);
-            next.extend(
-                page.followed
-                    .iter()
-                    .filter(|link| !asked.contains(*link))
-                    .cloned(),
-            );
+            for link in &page.followed {
+                if !asked.contains(link) {
+                    next.insert(link.clone());
+                }
+            }
             seen.insert(target, page);
         }
         open = next;
@@ -126,49 +119,50 @@ async fn a_crawler_finds_exactly_the_pages_of_the_sitemap_and_no_broken_link() {
         .map(|(path, _)| path)
         .collect();
     let listed = sitemap::walk(http).await;
-    assert_eq!(
-        listed.iter().map(|(path, _)| path).collect::<BTreeSet<_>>(),
-        indexed
-    );
+    let paths: BTreeSet<&String> = listed.iter().map(|(path, _)| path).collect();
+    assert_eq!(paths, indexed);
     assert_eq!(listed.len(), indexed.len(), "none twice");
     for (path, lastmod) in &listed {
         if sitemap::is_list(path) {
             assert_eq!(*lastmod, None, "{path}");
-            continue;
+        } else {
+            assert!(lastmod.is_some(), "{path}");
+            assert_eq!(*lastmod, seen[path].newest, "{path}");
         }
-        assert!(
-            lastmod.is_some() && *lastmod == seen[path].newest,
-            "{path}: {lastmod:?}"
-        );
     }
     // The pages of each listing show all of its comments, each once.
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in indexed.into_iter().filter(|path| !sitemap::is_list(path)) {
-        let listing = path.split('?').next().unwrap().to_owned();
-        found
-            .entry(listing)
-            .or_default()
-            .extend(seen[path].shown.iter().cloned());
+    for path in indexed {
+        if !sitemap::is_list(path) {
+            let listing = path.split('?').next().unwrap().to_owned();
+            let shown = seen[path].shown.iter().cloned();
+            found.entry(listing).or_default().extend(shown);
+        }
     }
     found.values_mut().for_each(|ids| ids.sort_unstable());
     assert_eq!(found, sitemap::indexable_listings(&comments));
     // The other links lead to pages too. Of the many permalinks, some are tried.
     let others: BTreeSet<&String> = seen.values().flat_map(|page| &page.others).collect();
-    let (permalinks, others): (Vec<&String>, Vec<&String>) = others
-        .into_iter()
-        .partition(|link| link.starts_with("/comments/"));
-    let tried: Vec<&String> = others
-        .into_iter()
-        .chain(permalinks.into_iter().step_by(20))
-        .collect();
+    let mut tried = Vec::new();
+    let mut permalinks = Vec::new();
+    for link in others {
+        if link.starts_with("/comments/") {
+            permalinks.push(link);
+        } else {
+            tried.push(link);
+        }
+    }
+    tried.extend(permalinks.into_iter().step_by(20));
     println!(
         "{} pages, {} listings indexed; {} other links tried",
         seen.len(),
         found.len(),
         tried.len()
     );
-    let answers =
-        stream::iter(tried).map(async |target| (target, get(http, target).await.1.status));
+    let answers = stream::iter(tried).map(async |target| {
+        let (_, answer) = get(http, target).await;
+        (target, answer.status)
+    });
     for (target, status) in answers.buffer_unordered(4).collect::<Vec<_>>().await {
         assert_eq!(status, 200, "{target}");
     }

@@ -1,6 +1,6 @@
 //! What the demo of `pagemark up` adds to pages.
 
-use std::sync::atomic::Ordering;
+use std::{path::Path, sync::atomic::Ordering};
 
 use hyper::Method;
 use local_stack::demo::{PICTURES, demo_comments, demo_products};
@@ -20,7 +20,8 @@ async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_ta
     settings.api.site.pictures = PICTURES;
     let demo = settings.api.site.demo.clone();
     let running = start(settings, &demo_comments(400, now()).collect::<Vec<_>>()).await;
-    let (http, site) = (&running.http, running.stack.api_url().unwrap());
+    let http = &running.http;
+    let site = running.stack.api_url().unwrap();
     assert!(Page::get(http, "/", 200).await.all(".ways").is_empty());
     for (product, details) in demo_products(&site) {
         running
@@ -29,13 +30,10 @@ async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_ta
             .put_product(product, &details, |_| true)
             .await
             .unwrap();
-        let picture = http
-            .get(details.image.unwrap().as_str().strip_prefix(&site).unwrap())
-            .await;
-        assert_eq!(
-            (picture.status, picture.header("content-type")),
-            (200, Some("image/svg+xml"))
-        );
+        let image = details.image.unwrap();
+        let picture = http.get(image.as_str().strip_prefix(&site).unwrap()).await;
+        assert_eq!(picture.status, 200);
+        assert_eq!(picture.header("content-type"), Some("image/svg+xml"));
     }
     let front = "/product/espresso-machine/comments";
     assert!(Page::get(http, front, 200).await.all(".cost").is_empty());
@@ -48,66 +46,45 @@ async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_ta
     for way in ways {
         assert_eq!(http.get(way).await.status, 200, "{way}");
     }
-    for path in [
-        front,
-        &format!("{front}?page=1"),
-        &format!("{front}/en/4.5"),
-    ] {
-        let page = Page::get(http, path, 200).await;
-        let key = path
-            .strip_prefix(&format!("{front}/"))
-            .filter(|_| !path.contains('?'))
-            .unwrap_or("~/~");
+    for (rest, filter) in [("", "~/~"), ("?page=1", "~/~"), ("/en/4.5", "en/4.5")] {
+        let path = format!("{front}{rest}");
+        let page = Page::get(http, &path, 200).await;
         let cost = page.text(".cost");
-        assert!(
-            cost.contains(&format!("Query PRODUCT#espresso-machine/{key}: ")),
-            "{cost}"
-        );
-        assert!(
-            cost.contains(" read units")
-                && cost.contains("page index: 1 call, ")
-                && cost.contains("table: "),
-            "{cost}"
-        );
+        for part in [
+            format!("Query PRODUCT#espresso-machine/{filter}: ").as_str(),
+            " read units",
+            "page index: 1 call, ",
+            "table: ",
+        ] {
+            assert!(cost.contains(part), "{cost}");
+        }
         let tag = page.answer.header("etag").unwrap();
-        assert_eq!(
-            http.send(Method::GET, path, &[("if-none-match", tag)], b"")
-                .await
-                .status,
-            304,
-            "{path}"
-        );
+        let known = [("if-none-match", tag)];
+        let again = http.send(Method::GET, &path, &known, b"").await;
+        assert_eq!(again.status, 304, "{path}");
     }
     running.finish().await;
+}
+
+/// `pagemark up` on this folder, with so many comments of the demo.
+async fn up_with_demo(folder: &Path, comments: &str) -> Up {
+    let options = ["--demo", comments, "--write-token", WRITE_TOKEN];
+    Up::start(folder, &options).await
 }
 
 #[tokio::test]
 async fn the_demo_leaves_the_products_of_a_site_as_they_are() {
     let folder = folder_in_memory();
-    let start = async |demo| {
-        Up::start(
-            folder.path(),
-            &["--demo", demo, "--write-token", WRITE_TOKEN],
-        )
-        .await
-    };
-    let up = start("0").await;
-    up.api
-        .write(
-            Method::PUT,
-            "/api/v1/products/milk-jug",
-            &[],
-            br#"{"name":"Our jug"}"#,
-        )
-        .await
-        .expect(201);
+    let up = up_with_demo(folder.path(), "0").await;
+    let record = br#"{"name":"Our jug"}"#;
+    let put = up
+        .api
+        .write(Method::PUT, "/api/v1/products/milk-jug", &[], record)
+        .await;
+    put.expect(201);
     up.stop().await;
-    let up = start("20").await;
-    assert!(
-        Page::get(&up.api, &page_path("milk-jug"), 200)
-            .await
-            .text("h1")
-            .contains("Our jug")
-    );
+    let up = up_with_demo(folder.path(), "20").await;
+    let page = Page::get(&up.api, &page_path("milk-jug"), 200).await;
+    assert!(page.text("h1").contains("Our jug"));
     up.stop().await;
 }

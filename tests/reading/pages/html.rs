@@ -54,15 +54,15 @@ impl Page {
             .unwrap_or_else(|error| panic!("{}: {selector}: {error}", self.answer.request))
     }
 
+    /// The attribute of the only element that matches the selector, if there is one.
     pub(super) fn attribute(&self, selector: &str, name: &str) -> Option<String> {
         let found = self.all(selector);
         assert!(found.len() < 2, "{selector}: {}", self.answer.body);
-        found.first().map(|element| {
-            element
-                .attr(name)
-                .unwrap_or_else(|| panic!("{selector} has no {name}"))
-                .to_owned()
-        })
+        let element = found.first()?;
+        let Some(value) = element.attr(name) else {
+            panic!("{selector} has no {name}");
+        };
+        Some(value.to_owned())
     }
 
     /// The text of the selected element, with each run of white space as one space.
@@ -80,35 +80,35 @@ impl Page {
 
     pub(super) fn structured_data(&self) -> Option<Value> {
         let scripts = self.all("script");
-        let script = scripts
-            .into_iter()
-            .at_most_one()
-            .unwrap_or_else(|_| panic!("several scripts"))?;
+        assert!(scripts.len() < 2, "several scripts");
+        let script = scripts.first()?;
         assert_eq!(script.attr("type"), Some("application/ld+json"));
-        Some(serde_json::from_str(&script.text().collect::<String>()).unwrap())
+        Some(serde_json::from_str(&whole_text(*script)).unwrap())
     }
 
+    /// The relation and the target of each link in the header.
     pub(super) fn link_header(&self) -> Vec<(String, String)> {
-        let Some(header) = self.answer.header("link") else {
-            return Vec::new();
-        };
-        let link = |link: &str| {
-            let (target, rel) = link.split_once(">; rel=\"").unwrap();
-            (
-                rel.trim_end_matches('"').to_owned(),
-                target.trim_start_matches('<').to_owned(),
-            )
-        };
-        header.split(", ").map(link).collect()
+        let mut links = Vec::new();
+        if let Some(header) = self.answer.header("link") {
+            for link in header.split(", ") {
+                let (target, rel) = link.split_once(">; rel=\"").unwrap();
+                let rel = rel.trim_end_matches('"').to_owned();
+                let target = target.trim_start_matches('<').to_owned();
+                links.push((rel, target));
+            }
+        }
+        links
     }
 }
 
+/// The text of an element, with each run of white space as one space.
 pub(super) fn text_of(element: ElementRef<'_>) -> String {
-    element
-        .text()
-        .collect::<String>()
-        .split_whitespace()
-        .join(" ")
+    whole_text(element).split_whitespace().join(" ")
+}
+
+/// The text of an element, with its white space.
+pub(super) fn whole_text(element: ElementRef<'_>) -> String {
+    element.text().collect()
 }
 
 pub(super) fn inside<'page>(element: ElementRef<'page>, selector: &str) -> Vec<ElementRef<'page>> {
@@ -122,12 +122,9 @@ pub(super) fn inside<'page>(element: ElementRef<'page>, selector: &str) -> Vec<E
 pub(super) fn assert_turns(page: &Page, prev: Option<&str>, next: Option<&str>) {
     for bar in [".pages.head", "#pages"] {
         for (rel, path) in [("prev", prev), ("next", next)] {
+            let link = format!("{bar} a[rel={rel}]");
             let expected = path.map(|path| format!("{path}#comments"));
-            assert_eq!(
-                page.attribute(&format!("{bar} a[rel={rel}]"), "href"),
-                expected,
-                "{bar}"
-            );
+            assert_eq!(page.attribute(&link, "href"), expected, "{bar}");
         }
     }
 }

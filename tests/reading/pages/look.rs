@@ -37,29 +37,64 @@ async fn end(api: ApiProcess) {
     assert!(api.ended().await.success());
 }
 
+/// The variables of an API whose site has its own look in this folder.
+fn variables_with_look(stores: &Stores, folder: &Path) -> Vec<(&'static str, String)> {
+    let mut variables = api_variables(stores);
+    variables.retain(|(name, _)| *name != "PAGEMARK_PUBLIC_URL");
+    let public_url = format!("https://shop.example.com{BASE_PATH}");
+    variables.push(("PAGEMARK_PUBLIC_URL", public_url));
+    let folder = folder.to_str().unwrap().to_owned();
+    variables.push(("PAGEMARK_SITE_DIR", folder));
+    variables
+}
+
+/// Where a text begins in a page that must have it.
+fn position_in(page: &Answer, text: &str) -> usize {
+    page.body
+        .find(text)
+        .unwrap_or_else(|| panic!("no {text} in {page:?}"))
+}
+
+/// A page has the header of the site before its own content, and the footer behind it.
+fn assert_has_look(page: &Answer) {
+    let header = position_in(page, HEADER);
+    assert!(position_in(page, "href=\"#main\"") < header, "{page:?}");
+    assert!(header < position_in(page, "id=\"main\""), "{page:?}");
+    let footer = position_in(page, "<p>First footer</p>");
+    assert!(position_in(page, "</main>") < footer, "{page:?}");
+    assert!(page.body.trim_end().ends_with("</html>"), "{page:?}");
+    assert!(
+        page.body.contains(&format!("href=\"{BASE_PATH}/")),
+        "our own addresses have the base path"
+    );
+}
+
+/// Pages name a style sheet that ends with the site's theme, and fragments have the theme too.
+async fn assert_has_theme(http: &Http, page: &Answer, plain: &Answer) {
+    let themed = style_sheet(http, &page.body).await;
+    assert_eq!(
+        themed.header("cache-control"),
+        Some("public, max-age=31536000, immutable")
+    );
+    assert_eq!(themed.body, format!("{}\n{THEME}", plain.body));
+    let fragment = http.get("/fragment.css").await;
+    assert_eq!(fragment.status, 200);
+    assert_eq!(fragment.header("cache-control"), Some("no-cache"));
+    assert!(fragment.body.contains("\n&, & { --link: #070; }"));
+    assert!(!fragment.body.contains(":root"));
+}
+
 #[tokio::test]
 async fn a_sites_own_look_is_on_every_page_and_changes_its_entity_tags() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), "header.html", HEADER);
     write(folder.path(), "footer.html", "<p>First footer</p>");
     fs::create_dir(folder.path().join("messages")).unwrap();
-    write(
-        folder.path(),
-        "messages/en.ftl",
-        "feed-of-comments = Comments as a feed\n",
-    );
+    let message = "feed-of-comments = Comments as a feed\n";
+    write(folder.path(), "messages/en.ftl", message);
     let stores = Stores::start_ready_with_redis().await;
     stores.fill(45).await;
-    let mut variables = api_variables(&stores);
-    variables.retain(|(name, _)| *name != "PAGEMARK_PUBLIC_URL");
-    variables.push((
-        "PAGEMARK_PUBLIC_URL",
-        format!("https://shop.example.com{BASE_PATH}"),
-    ));
-    variables.push((
-        "PAGEMARK_SITE_DIR",
-        folder.path().to_str().unwrap().to_owned(),
-    ));
+    let variables = variables_with_look(&stores, folder.path());
     let api = ApiProcess::start(variables.clone()).await;
     let list = page_path(PRODUCT);
     let archived = format!("{list}?page=1");
@@ -73,39 +108,17 @@ async fn a_sites_own_look_is_on_every_page_and_changes_its_entity_tags() {
     ] {
         let page = api.http.get(path).await;
         assert_eq!(page.status, status, "{page:?}");
-        let at = |text: &str| {
-            page.body
-                .find(text)
-                .unwrap_or_else(|| panic!("{path} lacks {text}: {}", page.body))
-        };
-        assert!(
-            at("href=\"#main\"") < at(HEADER) && at(HEADER) < at("id=\"main\""),
-            "{path}: {}",
-            page.body
-        );
-        assert!(
-            at("</main>") < at("<p>First footer</p>") && page.body.trim_end().ends_with("</html>"),
-            "{path}"
-        );
-        assert!(
-            page.body.contains(&format!("href=\"{BASE_PATH}/")),
-            "our own addresses have the base path"
-        );
+        assert_has_look(&page);
     }
+    let front = api.http.get(&list).await;
     assert!(
-        api.http
-            .get(&list)
-            .await
-            .body
-            .contains("Comments as a feed"),
+        front.body.contains("Comments as a feed"),
         "a message of the site"
     );
     let fragment = api.http.get(&format!("/fragment{list}")).await;
-    assert!(
-        fragment.status == 200
-            && !fragment.body.contains("Cart")
-            && !fragment.body.contains("First footer")
-    );
+    assert_eq!(fragment.status, 200);
+    assert!(!fragment.body.contains("Cart"));
+    assert!(!fragment.body.contains("First footer"));
 
     let before = api.http.get(&archived).await;
     let plain = style_sheet(&api.http, &before.body).await;
@@ -124,21 +137,7 @@ async fn a_sites_own_look_is_on_every_page_and_changes_its_entity_tags() {
         let after = api.http.send(Method::GET, &archived, &known, b"").await;
         assert_eq!(after.status, status, "{name}: {after:?}");
         if name == "theme.css" {
-            let themed = style_sheet(&api.http, &after.body).await;
-            assert_eq!(
-                themed.header("cache-control"),
-                Some("public, max-age=31536000, immutable")
-            );
-            assert_eq!(themed.body, format!("{}\n{THEME}", plain.body));
-            let fragment = api.http.get("/fragment.css").await;
-            assert_eq!(
-                (fragment.status, fragment.header("cache-control")),
-                (200, Some("no-cache"))
-            );
-            assert!(
-                fragment.body.contains("\n&, & { --link: #070; }")
-                    && !fragment.body.contains(":root")
-            );
+            assert_has_theme(&api.http, &after, &plain).await;
         }
         end(api).await;
     }

@@ -51,16 +51,16 @@ fn comment(product: &str, language: &str, rating: u64, number: i64) -> NewCommen
     }
 }
 
+/// Comments on `product` that take these languages in turn, and these ratings.
 fn in_turn(product: &str, languages: &[&str], ratings: &[u64], count: usize) -> Vec<NewComment> {
-    let languages = languages.iter().cycle();
-    let of = |(number, (language, rating)): (i64, (&&str, &u64))| {
-        comment(product, language, *rating, number)
-    };
-    (0..)
-        .zip(languages.zip(ratings.iter().cycle()))
-        .take(count)
-        .map(of)
-        .collect()
+    let mut comments = Vec::new();
+    for number in 0..count {
+        let language = languages[number % languages.len()];
+        let rating = ratings[number % ratings.len()];
+        let number = i64::try_from(number).unwrap();
+        comments.push(comment(product, language, rating, number));
+    }
+    comments
 }
 
 fn with_text(mut comment: NewComment, title: &str, body: &str, author: &str) -> NewComment {

@@ -20,38 +20,44 @@ pub(super) fn is_list(path: &str) -> bool {
     path == "/" || path.split('?').next() == Some("/products")
 }
 
+const NAMESPACE: &str = "http://www.sitemaps.org/schemas/sitemap/0.9";
+
+/// The text of an element's child with this name, if there is one.
+fn child_text<'page>(element: roxmltree::Node<'page, '_>, name: &str) -> Option<&'page str> {
+    let mut children = element.children();
+    let child = children.find(|child| child.has_tag_name((NAMESPACE, name)))?;
+    child.text()
+}
+
+/// The entries of a page of the sitemap. `root` and `entry` are the names of their elements.
 async fn listed(http: &Http, path: &str, root: &str, entry: &str) -> Vec<Entry> {
     let answer = http.get(path).await;
+    assert_eq!(answer.status, 200);
     assert_eq!(
-        (answer.status, answer.header("content-type")),
-        (200, Some("application/xml; charset=utf-8"))
+        answer.header("content-type"),
+        Some("application/xml; charset=utf-8")
     );
     let document = roxmltree::Document::parse(&answer.body).unwrap();
-    let namespace = "http://www.sitemaps.org/schemas/sitemap/0.9";
+    let root_element = document.root_element();
     assert!(
-        document.root_element().has_tag_name((namespace, root)),
+        root_element.has_tag_name((NAMESPACE, root)),
         "{}",
         answer.body
     );
-    let entries = document
-        .root_element()
-        .children()
-        .filter(roxmltree::Node::is_element);
-    let read = |node: roxmltree::Node<'_, '_>| {
-        assert!(node.has_tag_name((namespace, entry)));
-        let text = |name: &str| {
-            node.children()
-                .find(|child| child.has_tag_name((namespace, name)))?
-                .text()
-        };
-        let location = text("loc").unwrap();
+    let mut entries = Vec::new();
+    for element in root_element.children() {
+        if !element.is_element() {
+            continue;
+        }
+        assert!(element.has_tag_name((NAMESPACE, entry)));
+        let location = child_text(element, "loc").unwrap();
         let path = location
             .strip_prefix(SITE)
-            .unwrap_or_else(|| panic!("{location:?}"))
-            .to_owned();
-        (path, text("lastmod").map(str::to_owned))
-    };
-    entries.map(read).collect()
+            .unwrap_or_else(|| panic!("{location:?}"));
+        let date = child_text(element, "lastmod").map(str::to_owned);
+        entries.push((path.to_owned(), date));
+    }
+    entries
 }
 
 pub(super) async fn walk(http: &Http) -> Vec<Entry> {
@@ -60,14 +66,8 @@ pub(super) async fn walk(http: &Http) -> Vec<Entry> {
         robots.header("content-type"),
         Some("text/plain; charset=utf-8")
     );
-    assert!(
-        robots
-            .body
-            .lines()
-            .any(|line| line == format!("Sitemap: {SITE}/sitemap.xml")),
-        "{}",
-        robots.body
-    );
+    let named = format!("Sitemap: {SITE}/sitemap.xml");
+    assert!(robots.body.lines().any(|line| line == named), "{robots:?}");
     let mut pages = Vec::new();
     for (part, _) in listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await {
         let urls = listed(http, &part, "urlset", "url").await;
@@ -96,11 +96,13 @@ pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Ve
         .iter()
         .map(|(path, ids)| (path.clone(), ids.len()))
         .collect();
-    let is_indexable = |path: &str, size: usize| match path.strip_suffix("/comments") {
-        Some(_) => true,
-        None => (5..=sizes[path.rsplit_once('/').unwrap().0] * 4 / 5).contains(&size),
-    };
-    listings.retain(|path, ids| is_indexable(path, ids.len()));
+    listings.retain(|path, ids| {
+        if path.ends_with("/comments") {
+            return true;
+        }
+        let (whole, _language) = path.rsplit_once('/').unwrap();
+        (5..=sizes[whole] * 4 / 5).contains(&ids.len())
+    });
     listings.values_mut().for_each(|ids| ids.sort_unstable());
     listings
 }
@@ -108,30 +110,31 @@ pub(super) fn indexable_listings(comments: &[NewComment]) -> BTreeMap<String, Ve
 #[tokio::test]
 async fn a_sitemap_that_was_read_outlives_the_page_index() {
     // The products are in several partitions.
-    let comments: Vec<_> = (1..=10)
-        .flat_map(|length| three_pages(&"p".repeat(length)))
-        .collect();
+    let mut comments = Vec::new();
+    for length in 1..=10 {
+        comments.extend(three_pages(&"p".repeat(length)));
+    }
     let (redis, running) = start_on_redis(&comments).await;
     let http = &running.http;
     let index = http.wait_for_200("/sitemap.xml").await.body;
     let parts = listed(http, "/sitemap.xml", "sitemapindex", "sitemap").await;
-    let [(part, _), .., (unread, _), (_lists, _)] = parts.as_slice() else {
+    let [(read, _), .., (unread, _), (_lists, _)] = parts.as_slice() else {
         panic!("{parts:?}")
     };
-    let read = http.wait_for_200(part).await.body;
-    let entries = listed(http, part, "urlset", "url").await;
-    assert!(
-        !entries.is_empty() && entries.iter().all(|(_, date)| date.is_some()),
-        "{entries:?}"
-    );
+    let body_of_read = http.wait_for_200(read).await.body;
+    let dated = listed(http, read, "urlset", "url").await;
+    assert!(!dated.is_empty());
+    assert!(dated.iter().all(|(_, date)| date.is_some()), "{dated:?}");
     redis.server.kill().await;
-    for (path, before) in [("/sitemap.xml", &index), (part.as_str(), &read)] {
+    for (path, before) in [("/sitemap.xml", &index), (read.as_str(), &body_of_read)] {
         let after = http.get(path).await;
-        assert_eq!((after.status, &after.body), (200, before), "{path}");
+        assert_eq!(after.status, 200, "{path}");
+        assert_eq!(&after.body, before, "{path}");
     }
     let undated = listed(http, unread, "urlset", "url").await;
+    assert!(!undated.is_empty());
     assert!(
-        !undated.is_empty() && undated.iter().all(|(_, date)| date.is_none()),
+        undated.iter().all(|(_, date)| date.is_none()),
         "{undated:?}"
     );
     redis.server.restart().await;
@@ -168,32 +171,24 @@ async fn a_site_without_indexable_pages_has_no_sitemap() {
 async fn a_new_sitemap_follows_at_once_and_has_no_date_before_1970_or_ahead() {
     let mut running = start(site_settings(), &[]).await;
     assert_eq!(running.http.get("/sitemap.xml").await.status, 404);
-    let at = |number, ms| NewComment {
-        created_at: data::at_ms(ms),
-        ..comment("p", "en", 5, number)
-    };
-    let products = [
-        ("old", at(1, -1), false),
-        ("new", at(2, 4_070_908_800_000), false),
-        ("usual", at(3, 0), true),
-    ];
-    for (product, comment, _) in products.clone() {
+    for (number, product, created_ms) in [
+        (1, "before-1970", -1),
+        (2, "ahead", 4_070_908_800_000),
+        (3, "usual", 0),
+    ] {
         // An import would refuse a date ahead. A foreign tool may write one.
         let comment = NewComment {
             product: data::product(product),
-            ..comment
+            created_at: data::at_ms(created_ms),
+            ..comment("p", "en", 5, number)
         };
-        running
-            .stack
-            .table()
-            .create_comment(comment, None)
-            .await
-            .unwrap();
+        let table = running.stack.table();
+        table.create_comment(comment, None).await.unwrap();
     }
     running.settle().await;
     running.http.wait_for_200("/sitemap.xml").await;
     let entries = walk(&running.http).await;
-    for (product, _, is_dated) in products {
+    for (product, is_dated) in [("before-1970", false), ("ahead", false), ("usual", true)] {
         let (_, date) = entries
             .iter()
             .find(|(path, _)| path.ends_with(&page_path(product)))

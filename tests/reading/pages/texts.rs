@@ -16,6 +16,20 @@ fn with_body(number: i64, body: &str) -> NewComment {
     comment
 }
 
+/// What a page shows of a text: its parts, and how many of them can be unfolded.
+struct ShownText {
+    parts: Vec<String>,
+    folded: usize,
+}
+
+fn shown_text(article: scraper::ElementRef<'_>) -> ShownText {
+    let parts = inside(article, ".text");
+    ShownText {
+        parts: parts.iter().map(|part| part.text().collect()).collect(),
+        folded: inside(article, ".text + details.rest:not([open]) > summary").len(),
+    }
+}
+
 #[tokio::test]
 async fn a_long_text_is_folded_and_completely_on_the_page() {
     let words = (0..1_600).map(|number| format!("w{number}")).join(" ");
@@ -28,24 +42,17 @@ async fn a_long_text_is_folded_and_completely_on_the_page() {
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
     // The newest comes first. The style sheet cuts a text before such a line off (`oddities` in
     // pages.mjs).
-    let shown = |number: usize| {
-        let article = page.all("article").remove(3 - number);
-        let texts: Vec<String> = inside(article, ".text")
-            .iter()
-            .map(|text| text.text().collect())
-            .collect();
-        (
-            texts,
-            inside(article, ".text + details.rest:not([open]) > summary").len(),
-        )
-    };
-    assert_eq!(shown(1), (vec![words], 1), "nothing is lost");
-    let (texts, folded) = shown(2);
-    assert_eq!(
-        (texts.len(), texts[0].lines().count(), folded),
-        (1, 2_000, 1)
-    );
-    assert_eq!(shown(3), (vec!["a\n\n\nb".to_owned()], 0));
+    let articles = page.all("article");
+    let many_words = shown_text(articles[2]);
+    assert_eq!(many_words.parts, [words], "nothing is lost");
+    assert_eq!(many_words.folded, 1);
+    let many_lines = shown_text(articles[1]);
+    assert_eq!(many_lines.parts.len(), 1);
+    assert_eq!(many_lines.parts[0].lines().count(), 2_000);
+    assert_eq!(many_lines.folded, 1);
+    let empty_lines = shown_text(articles[0]);
+    assert_eq!(empty_lines.parts, ["a\n\n\nb"]);
+    assert_eq!(empty_lines.folded, 0);
     running.finish().await;
 }
 
@@ -53,11 +60,10 @@ async fn a_long_text_is_folded_and_completely_on_the_page() {
 async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     let mut blank = comment("p", "en", 5, 1);
     // The form in which earlier versions stored it.
-    let some = |text: &str| Some(text.to_owned());
     blank.text = CommentText {
-        title: some("  "),
+        title: Some("  ".to_owned()),
         body: "Body".to_owned(),
-        author: some("\u{200b}"),
+        author: Some("\u{200b}".to_owned()),
     };
     let running = start(site_settings(), std::slice::from_ref(&blank)).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
@@ -73,10 +79,8 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
         .get(&format!("/api/v1/comments/{}", blank.id))
         .await
         .expect(200);
-    assert!(
-        shown["title"].is_null() && shown["author"].is_null(),
-        "{shown}"
-    );
+    assert!(shown["title"].is_null(), "{shown}");
+    assert!(shown["author"].is_null(), "{shown}");
     // A change of a different field still succeeds.
     running
         .http
@@ -89,8 +93,10 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
 #[tokio::test]
 async fn the_front_page_shows_the_newest_positive_beside_the_newest_critical_comment() {
     let ratings = [5, 4, 2, 3, 4, 5];
-    let of = |(number, rating): (i64, u64)| comment("p", "en", rating, number);
-    let comments: Vec<NewComment> = (1..).zip(ratings).map(of).collect();
+    let comments: Vec<NewComment> = (1..)
+        .zip(ratings)
+        .map(|(number, rating)| comment("p", "en", rating, number))
+        .collect();
     let running = start(site_settings(), &comments).await;
     let page = Page::get(&running.http, "/product/p/comments", 200).await;
     let shown: Vec<String> = page
@@ -113,22 +119,13 @@ async fn the_front_page_shows_the_newest_positive_beside_the_newest_critical_com
         "/product/p/comments?order=oldest",
         "/product/p/comments/~/4.5",
     ] {
-        assert!(
-            Page::get(&running.http, without, 200)
-                .await
-                .all(".contrast")
-                .is_empty(),
-            "{without}"
-        );
+        let page = Page::get(&running.http, without, 200).await;
+        assert!(page.all(".contrast").is_empty(), "{without}");
     }
     running.finish().await;
     // Without a critical comment there is nothing to compare.
     let running = start(site_settings(), &comments[4..]).await;
-    assert!(
-        Page::get(&running.http, "/product/p/comments", 200)
-            .await
-            .all(".contrast")
-            .is_empty()
-    );
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    assert!(page.all(".contrast").is_empty());
     running.finish().await;
 }

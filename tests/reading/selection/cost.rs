@@ -66,18 +66,15 @@ impl Scale {
     async fn start() -> Self {
         let redis = OwnRedis::start().await;
         let config = redis_server::config_at(&redis.server.url());
-        let (index, raw) = (
-            redis_index::connect(&config).unwrap(),
-            redis.connection().await,
-        );
-        let scale = Self {
+        let index = redis_index::connect(&config).unwrap();
+        make_ready(&index, now()).await;
+        let raw = redis.connection().await;
+        Self {
             redis,
             index,
             config,
             raw,
-        };
-        make_ready(&scale.index, now()).await;
-        scale
+        }
     }
 
     /// Puts comments (rating, milliseconds, id) into the rating's sets without a language.
@@ -86,11 +83,12 @@ impl Scale {
             let set = data::filter(None, Some(rating.as_str()))
                 .base_sets(product)
                 .remove(0);
-            let members: Vec<(i64, &str)> = comments
-                .iter()
-                .filter(|(of, ..)| *of == u64::from(rating.get()))
-                .map(|(_, ms, id)| (*ms, id.as_str()))
-                .collect();
+            let mut members: Vec<(i64, &str)> = Vec::new();
+            for (stars, ms, id) in comments {
+                if *stars == u64::from(rating.get()) {
+                    members.push((*ms, id.as_str()));
+                }
+            }
             for chunk in members.chunks(10_000) {
                 redis::cmd("ZADD")
                     .arg(self.config.key_name(&set))
@@ -102,45 +100,24 @@ impl Scale {
         }
     }
 
-    /// Asks for the pages that begin with these ranks, one after the other. `ids` are those of all
-    /// comments, newest first.
-    async fn cost(
-        &mut self,
-        (product, ids): (&ProductId, &[CommentId]),
-        (order, count): (Order, u16),
-        ranks: &[usize],
-    ) -> Vec<Cost> {
+    /// Asks for the pages that begin with these ranks, one after the other.
+    async fn cost(&mut self, listing: &Listing<'_>, ranks: &[usize]) -> Vec<Cost> {
         let client = redis::Client::open(self.redis.server.url()).unwrap();
-        let mut lines = client
-            .get_async_monitor()
-            .await
-            .unwrap()
-            .into_on_message::<String>();
+        let monitor = client.get_async_monitor().await.unwrap();
+        let mut lines = monitor.into_on_message::<String>();
         for rank in ranks {
-            let all = RankedQuery::new(product, &Filter::ANY);
             let query = RankedQuery {
-                order,
+                order: listing.order,
                 skip: u64::try_from(*rank).unwrap(),
-                count,
-                ..all
+                count: listing.page_size,
+                ..RankedQuery::new(listing.product, &Filter::ANY)
             };
-            let found = self
-                .index
-                .ranked(&[query], TABLE_ID, now())
-                .await
-                .unwrap()
-                .remove(0)
-                .unwrap()
-                .comments;
-            let at = |rank: usize| match order {
-                Order::Newest => ids.get(rank),
-                Order::Oldest => ids.get(COMMENTS.checked_sub(1 + rank)?),
-            };
-            let page = (*rank..rank + usize::from(count)).map_while(at);
-            assert!(
-                page.eq(found.iter().map(|cd| &cd.id)),
-                "{product:?}: {order} from rank {rank}: {found:?}"
-            );
+            let mut answers = self.index.ranked(&[query], TABLE_ID, now()).await.unwrap();
+            let found = answers.remove(0).unwrap().comments;
+            let found = found.iter().map(|cd| &cd.id).collect_vec();
+            let expected = listing.page(*rank);
+            let order = listing.order;
+            assert_eq!(found, expected, "{order} from rank {rank}");
         }
         redis::cmd("ECHO")
             .arg("the end")
@@ -150,6 +127,30 @@ impl Scale {
         let costs = count_commands(&mut lines).await;
         assert_eq!(costs.len(), ranks.len());
         costs
+    }
+}
+
+/// The listing of a product, by pages of one size.
+struct Listing<'all> {
+    product: &'all ProductId,
+    /// Those of all comments, newest first.
+    ids: &'all [CommentId],
+    order: Order,
+    page_size: u16,
+}
+
+impl Listing<'_> {
+    /// The ids on the page that begins with a rank.
+    fn page(&self, rank: usize) -> Vec<&CommentId> {
+        let end = self.ids.len().min(rank + usize::from(self.page_size));
+        let mut page = Vec::new();
+        for rank in rank..end {
+            page.push(match self.order {
+                Order::Newest => &self.ids[rank],
+                Order::Oldest => &self.ids[self.ids.len() - 1 - rank],
+            });
+        }
+        page
     }
 }
 
@@ -183,8 +184,9 @@ async fn count_commands(lines: &mut (impl Stream<Item = String> + Unpin)) -> Vec
         let cost: &mut Cost = costs.last_mut().unwrap();
         cost.commands += 1;
         if words[0] == "ZREVRANGE" {
-            let place = |at: usize| words[at].parse::<u64>().unwrap();
-            let elements = place(3) - place(2) + 1;
+            let first: u64 = words[2].parse().unwrap();
+            let last: u64 = words[3].parse().unwrap();
+            let elements = last - first + 1;
             cost.fetched += elements;
             cost.widest = cost.widest.max(elements);
         }
@@ -234,40 +236,56 @@ fn bound(sizes: &[u64], ties: Ties) -> f64 {
 /// about its share of later ones. From the middle outwards, each block has one rating and is larger
 /// than the previous one by a factor.
 fn blocks_from_the_middle(factor: f64, ratings: u64) -> Vec<u64> {
-    let half = |first: u64| {
-        let (mut side, mut length, mut rating) = (Vec::new(), 1.0_f64, first);
-        while side.len() < COMMENTS / 2 {
-            let block = (1..).take_while(|number| f64::from(*number) <= length);
-            side.extend(block.map(|_| 1 + rating % ratings));
-            length *= factor;
-            rating += 1;
-        }
-        side.truncate(COMMENTS / 2);
-        side
-    };
-    half(0).into_iter().rev().chain(half(1)).collect()
+    let mut blocks = growing_blocks(factor, ratings, 0);
+    blocks.reverse();
+    blocks.extend(growing_blocks(factor, ratings, 1));
+    blocks
 }
 
-/// Ratings of comments, built by repeatedly placing a block of one rating at one end of the
+/// Half of the comments. The first block is of one comment.
+fn growing_blocks(factor: f64, ratings: u64, first: u64) -> Vec<u64> {
+    let mut blocks = Vec::new();
+    let mut length = 1.0_f64;
+    let mut rating = first;
+    while blocks.len() < COMMENTS / 2 {
+        let mut added = 1;
+        while f64::from(added) <= length {
+            blocks.push(1 + rating % ratings);
+            added += 1;
+        }
+        length *= factor;
+        rating += 1;
+    }
+    blocks.truncate(COMMENTS / 2);
+    blocks
+}
+
+/// Ratings of comments, built by repeatedly putting a block of one rating at one end of the
 /// remaining range.
 fn nested_blocks(ratings: u64, random: &mut StdRng) -> Vec<u64> {
-    let (mut front, mut back, mut left, mut rating) = (Vec::new(), Vec::new(), COMMENTS, 0);
-    while left > 0 {
-        let block = random.random_range(1..=left);
-        let end = if random.random_range(0..2) == 0 {
-            &mut front
+    let mut front = Vec::new();
+    let mut back = Vec::new();
+    let mut remaining = COMMENTS;
+    let mut rating = 0;
+    while remaining > 0 {
+        let length = random.random_range(1..=remaining);
+        let block = std::iter::repeat_n(1 + rating % ratings, length);
+        if random.random_range(0..2) == 0 {
+            front.extend(block);
         } else {
-            &mut back
-        };
-        end.extend(std::iter::repeat_n(1 + rating % ratings, block));
-        (left, rating) = (left - block, rating + 1);
+            back.extend(block);
+        }
+        remaining -= length;
+        rating += 1;
     }
-    front.into_iter().chain(back.into_iter().rev()).collect()
+    back.reverse();
+    front.extend(back);
+    front
 }
 
 /// Checks each spread three times: with a separate millisecond per comment, with thousands of
 /// comments per millisecond, and with one millisecond for all.
-async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
+async fn check_spreads(spreads: Vec<(&str, Vec<u64>)>) {
     let mut random = StdRng::seed_from_u64(8);
     let mut scale = Scale::start().await;
     let mut ids: Vec<CommentId> = similar_ids(COMMENTS, &mut random);
@@ -275,39 +293,40 @@ async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
     for ((name, ratings), ties) in iproduct!(spreads, [Ties::None, Ties::Thousands, Ties::All]) {
         let name = format!("{name}, ties: {ties:?}");
         let product = data::product(&name);
-        let comments: Vec<_> = izip!(&ratings, ties.times(), &ids)
-            .map(|(rating, ms, id)| (*rating, ms, id))
-            .collect();
+        let comments = izip!(ratings.iter().copied(), ties.times(), &ids).collect_vec();
         scale.load(&product, &comments).await;
-        let sizes: Vec<u64> = ratings
-            .iter()
-            .counts()
-            .into_iter()
-            .sorted()
-            .map(|(_, size)| u64::try_from(size).unwrap())
-            .collect();
+        let sizes = ratings.iter().counts().into_values();
+        let sizes = sizes.map(|size| size as u64).collect_vec();
 
         // Check ranks in the middle, where blocks meet, and at random.
         let meetings = (1..ratings.len())
-            .filter(|at| ratings[*at] != ratings[at - 1])
+            .filter(|rank| ratings[*rank] != ratings[rank - 1])
             .collect_vec();
-        let mut ranks: Vec<usize> = (0..30).map(|at| COMMENTS / 2 - 15 + at).collect();
+        let mut ranks = (COMMENTS / 2 - 15..COMMENTS / 2 + 15).collect_vec();
         ranks.extend(meetings.sample(&mut random, 60));
-        ranks.extend((0..60).map(|_| random.random_range(0..COMMENTS - 1)));
+        for _ in 0..60 {
+            ranks.push(random.random_range(0..COMMENTS - 1));
+        }
         let bound = bound(&sizes, ties);
-        for (order, count) in [
+        for (order, page_size) in [
             (Order::Newest, 1),
             (Order::Newest, 100),
             (Order::Oldest, 20),
         ] {
-            let costs = scale.cost((&product, &ids), (order, count), &ranks).await;
+            let listing = Listing {
+                product: &product,
+                ids: &ids,
+                order,
+                page_size,
+            };
+            let costs = scale.cost(&listing, &ranks).await;
             let widest = costs.iter().map(|cost| cost.widest).max().unwrap();
             assert!(
-                widest < MERGE_MAX + u64::from(count),
+                widest < MERGE_MAX + u64::from(page_size),
                 "{name}: {widest} elements fetched at once"
             );
             let most = costs.iter().map(|cost| cost.commands).max().unwrap();
-            println!("{name}: {order}, {count}: at most {most} commands, bound {bound:.0}");
+            println!("{name}: {order}, {page_size}: at most {most} commands, bound {bound:.0}");
             assert!(
                 f64::from(most) <= bound,
                 "{name}: {most} commands, more than {bound:.0}"
@@ -320,17 +339,23 @@ async fn check_spreads(spreads: Vec<(String, Vec<u64>)>) {
 
 #[tokio::test]
 async fn blocks_that_grow_from_the_middle_or_nest_cost_no_more_than_the_bound() {
-    let spreads = [(1.5, 5), (8.0, 2)].into_iter().map(|(factor, ratings)| {
+    let nested = nested_blocks(5, &mut StdRng::seed_from_u64(10));
+    check_spreads(vec![
         (
-            format!("{ratings} ratings in blocks that grow by {factor}"),
-            blocks_from_the_middle(factor, ratings),
-        )
-    });
-    let nested = (
-        "nested blocks of 5 ratings".to_owned(),
-        nested_blocks(5, &mut StdRng::seed_from_u64(10)),
-    );
-    check_spreads(spreads.chain([nested]).collect()).await;
+            "5 ratings in blocks that grow by 1.5",
+            blocks_from_the_middle(1.5, 5),
+        ),
+        (
+            "2 ratings in blocks that grow by 8",
+            blocks_from_the_middle(8.0, 2),
+        ),
+        ("nested blocks of 5 ratings", nested),
+    ])
+    .await;
+}
+
+fn mean(costs: &[Cost], figure: fn(&Cost) -> f64) -> f64 {
+    costs.iter().map(figure).sum::<f64>() / costs.len() as f64
 }
 
 #[tokio::test]
@@ -340,33 +365,34 @@ async fn a_page_of_evenly_spread_comments_costs_a_few_dozen_commands_at_any_dept
     let mut ids: Vec<CommentId> = similar_ids(COMMENTS, &mut random);
     ids.sort_by(|a, b| b.cmp(a));
     let product = data::product("even");
-    let comments: Vec<_> = ids
-        .iter()
-        .zip(0..)
-        .map(|(id, at)| (random.random_range(1..=5), NEWEST_MS - at, id))
-        .collect();
+    let mut comments = Vec::new();
+    for (number, id) in (0..).zip(&ids) {
+        comments.push((random.random_range(1..=5), NEWEST_MS - number, id));
+    }
     scale.load(&product, &comments).await;
-    let deep = |random: &mut StdRng, share: std::ops::Range<usize>| -> Vec<usize> {
-        (0..200)
-            .map(|_| random.random_range(share.start * COMMENTS / 100..share.end * COMMENTS / 100))
-            .collect()
-    };
     // One marker, five sizes, five newest members, about two and a half rounds of cuts in five
     // sets, and five fetches at the end, seldom one more.
-    for (share, count) in iproduct!([0..5, 45..50, 94..99], [1, 20, 100]) {
-        let ranks = deep(&mut random, share.clone());
-        let costs = scale
-            .cost((&product, &ids), (Order::Newest, count), &ranks)
-            .await;
-        let mean = |of: fn(&Cost) -> f64| costs.iter().map(of).sum::<f64>() / costs.len() as f64;
-        let (commands, fetched) = (
-            mean(|cost| cost.commands.into()),
-            mean(|cost| cost.fetched as f64),
-        );
+    for (depth, page_size) in iproduct!([0..5, 45..50, 94..99], [1, 20, 100]) {
+        let mut ranks = Vec::new();
+        for _ in 0..200 {
+            let first = depth.start * COMMENTS / 100;
+            let end = depth.end * COMMENTS / 100;
+            ranks.push(random.random_range(first..end));
+        }
+        let listing = Listing {
+            product: &product,
+            ids: &ids,
+            order: Order::Newest,
+            page_size,
+        };
+        let costs = scale.cost(&listing, &ranks).await;
+        let commands = mean(&costs, |cost| cost.commands.into());
+        let fetched = mean(&costs, |cost| cost.fetched as f64);
         println!(
-            "{share:?} % deep, {count} comments: {commands:.0} commands fetch {fetched:.0} elements on average"
+            "{depth:?} % deep, {page_size} comments: \
+             {commands:.0} commands fetch {fetched:.0} elements on average"
         );
         assert!(commands <= 42.0, "{commands}");
-        assert!(fetched <= 36.0 + 1.3 * f64::from(count), "{fetched}");
+        assert!(fetched <= 36.0 + 1.3 * f64::from(page_size), "{fetched}");
     }
 }

@@ -13,12 +13,11 @@ async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() 
     let index = redis.index();
     let product = shapes::product(shapes::SHAPES[1], 200, &mut random);
     fill(&index, std::slice::from_ref(&product), &mut random).await;
-    let run = async |command: &str| redis.ask::<()>(command).await;
 
-    run("CONFIG SET maxmemory 1").await;
+    redis.ask::<()>("CONFIG SET maxmemory 1").await;
     let filter = data::filter(None, Some("1.3.5"));
     // Also with scripts that must be loaded first.
-    run("SCRIPT FLUSH").await;
+    redis.ask::<()>("SCRIPT FLUSH").await;
     check_ranks(&index, &product, &filter, None, &[0, 10, 100, 1_000]).await;
     check_positions(&index, &product, &filter).await;
     check_stats(&index, &product, &Filter::ANY).await;
@@ -35,13 +34,8 @@ async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() 
     );
     check_stats(&index, &product, &Filter::ANY).await;
 
-    run("CONFIG SET maxmemory 0").await;
+    redis.ask::<()>("CONFIG SET maxmemory 0").await;
     index.apply(&edits).await.unwrap();
-    assert_eq!(
-        stats(&index, &product.id, &Filter::ANY)
-            .await
-            .by_rating
-            .total(),
-        199
-    );
+    let stats = stats(&index, &product.id, &Filter::ANY).await;
+    assert_eq!(stats.by_rating.total(), 199);
 }

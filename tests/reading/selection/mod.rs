@@ -10,8 +10,7 @@ use std::collections::BTreeMap;
 use futures_util::{StreamExt, stream};
 use itertools::{Itertools, iproduct};
 use model::{
-    Cd, Filter, Language, Order, Placement, ProductId, RatingCounts, RatingSet, Timestamp,
-    plan::{IndexEdit, index_edits},
+    Cd, Filter, Language, Order, ProductId, RatingCounts, RatingSet, Timestamp, plan::index_edits,
 };
 use page_index::{
     CommentPosition, PageIndex, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
@@ -40,25 +39,24 @@ const CONCURRENCY: usize = 64;
 /// language before, and the same number of further comments was deleted.
 pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut StdRng) {
     let rebuild = index.begin_rebuild().await.unwrap();
-    let (mut first, mut then) = (Vec::new(), Vec::new());
+    let mut first = Vec::new();
+    let mut then = Vec::new();
     for comment in products.iter().flat_map(|product| &product.comments) {
-        let (product, id) = (&comment.placement.product, &comment.cd.id);
-        let last = Some((&comment.placement, comment.cd.created_at));
+        let id = &comment.cd.id;
+        let created_at = comment.cd.created_at;
+        let last = &comment.placement;
         if random.random_range(0..3) > 0 {
-            first.extend(index_edits(id, last, &[]));
+            first.extend(data::index_comment(id, last, created_at));
             continue;
         }
         let language = ["en", "pt-BR", "zh-Hant-TW"].choose(random).unwrap();
-        let before = data::placement(product, language, random.random_range(1..=5));
-        let other = data::comment_id(&format!("deleted.{id}"));
-        for (id, after) in [(id, last), (&other, None)] {
-            first.extend(data::index_comment(id, &before, comment.cd.created_at));
-            then.extend(index_edits(
-                id,
-                after,
-                &[before.clone(), comment.placement.clone()],
-            ));
-        }
+        let before = data::placement(&last.product, language, random.random_range(1..=5));
+        let all = [before.clone(), last.clone()];
+        first.extend(data::index_comment(id, &before, created_at));
+        then.extend(index_edits(id, Some((last, created_at)), &all));
+        let deleted = data::comment_id(&format!("deleted.{id}"));
+        first.extend(data::index_comment(&deleted, &before, created_at));
+        then.extend(index_edits(&deleted, None, &all));
     }
     first.shuffle(random);
     then.shuffle(random);
@@ -72,6 +70,15 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
         .unwrap();
 }
 
+/// The comments of a listing that are not created later than an instant.
+fn up_to<'listing>(listing: &[&'listing Cd], instant: Option<Timestamp>) -> Vec<&'listing Cd> {
+    let mut found = listing.to_vec();
+    if let Some(instant) = instant {
+        found.retain(|cd| cd.created_at <= instant);
+    }
+    found
+}
+
 /// Asks for the page that begins with each rank in `skips`, and compares with brute force. The
 /// settled comments are those up to an instant before or after `as_of`.
 pub(crate) async fn check_ranks(
@@ -83,22 +90,15 @@ pub(crate) async fn check_ranks(
 ) {
     for (order, count) in iproduct!([Order::Newest, Order::Oldest], [1, 20]) {
         let listing = product.listing(filter, order);
-        let up_to =
-            |at: Option<Timestamp>| move |cd: &&&Cd| at.is_none_or(|at| cd.created_at <= at);
-        let ranked: Vec<&Cd> = listing.iter().filter(up_to(as_of)).copied().collect();
+        let ranked = up_to(&listing, as_of);
         let settled_at = product
             .comments
             .get(usize::from(count))
             .map(|comment| comment.cd.created_at);
-        let (all, settled) = (
-            listing.len() as u64,
-            listing.iter().filter(up_to(settled_at)).count() as u64,
-        );
-        let newest = listing
-            .iter()
-            .map(|cd| cd.created_at)
-            .max()
-            .filter(|at| *at < now());
+        let settled = up_to(&listing, settled_at).len() as u64;
+        let newest = listing.iter().map(|cd| cd.created_at).max();
+        // The newest comment may be from the future. Then the answer says another instant.
+        let reached = as_of.or(newest.filter(|instant| *instant < now()));
         stream::iter(skips)
             .for_each_concurrent(CONCURRENCY, async |skip| {
                 let of_filter = RankedQuery::new(&product.id, filter);
@@ -111,29 +111,19 @@ pub(crate) async fn check_ranks(
                     ..of_filter
                 };
                 let found = ask(index, query).await;
-                let page = ranked
-                    .iter()
-                    .skip(usize::try_from(*skip).unwrap())
-                    .take(count.into())
-                    .copied();
+                let from_skip = ranked.iter().skip(usize::try_from(*skip).unwrap());
+                let page = from_skip.take(count.into()).copied();
+                let shape = product.shape;
                 assert!(
                     found.comments.iter().eq(page),
-                    "{}: {query:?}: {found:?}",
-                    product.shape
+                    "{shape}: {query:?}: {found:?}"
                 );
-                assert!(
-                    as_of
-                        .or(newest)
-                        .is_none_or(|reached| found.reached == reached),
-                    "{query:?}: {found:?}"
-                );
-                let totals = (found.total, found.settled, found.all);
-                assert_eq!(
-                    totals,
-                    (ranked.len() as u64, settled, all),
-                    "{}: {query:?}",
-                    product.shape
-                );
+                if let Some(reached) = reached {
+                    assert_eq!(found.reached, reached, "{query:?}: {found:?}");
+                }
+                assert_eq!(found.total, ranked.len() as u64, "{shape}: {query:?}");
+                assert_eq!(found.settled, settled, "{shape}: {query:?}");
+                assert_eq!(found.all, listing.len() as u64, "{shape}: {query:?}");
             })
             .await;
     }
@@ -170,17 +160,13 @@ fn filters() -> Vec<Filter> {
 pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: &mut StdRng) {
     for filter in filters().sample(random, 8) {
         let total = product.listing(filter, Order::Newest).len() as u64;
-        let skips: Vec<u64> = (0..=total + 1)
-            .chain([total + 1000, 100_000_000_000_000])
-            .collect();
+        let mut skips: Vec<u64> = (0..=total + 1).collect();
+        skips.extend([total + 1000, 100_000_000_000_000]);
         check_ranks(index, product, filter, None, &skips).await;
         let instant = product.comments.choose(random).unwrap().cd.created_at;
         for as_of in [instant, instant.plus_ms(-1), Timestamp::MIN] {
-            let some: Vec<u64> = skips
-                .sample(random, 60)
-                .copied()
-                .chain([0, total])
-                .collect();
+            let mut some: Vec<u64> = skips.sample(random, 60).copied().collect();
+            some.extend([0, total]);
             check_ranks(index, product, filter, Some(as_of), &some).await;
         }
     }
@@ -208,6 +194,10 @@ async fn every_rank_of_every_filter_is_that_of_a_brute_force_sort() {
     .await;
 }
 
+async fn forget_scripts(redis: &OwnRedis) {
+    redis.ask::<()>("SCRIPT FLUSH").await;
+}
+
 #[tokio::test]
 async fn scripts_that_the_server_forgot_are_loaded_again() {
     let mut random = StdRng::seed_from_u64(3);
@@ -216,63 +206,63 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
     let redis = OwnRedis::start().await;
     let index = redis.index();
     let product = shapes::product(SHAPES[2], 100, &mut random);
-    let forget = async || redis.ask::<()>("SCRIPT FLUSH").await;
 
-    forget().await;
+    forget_scripts(&redis).await;
     fill(&index, std::slice::from_ref(&product), &mut random).await;
     let filter = data::filter(None, Some("1.3.5"));
-    forget().await;
+    forget_scripts(&redis).await;
     check_ranks(&index, &product, &filter, None, &[40]).await;
-    forget().await;
+    forget_scripts(&redis).await;
     check_positions(&index, &product, &filter).await;
-    forget().await;
+    forget_scripts(&redis).await;
     check_stats(&index, &product, &Filter::ANY).await;
-    forget().await;
+    forget_scripts(&redis).await;
     // More edits than one pipeline holds. The server forgets the scripts between two pipelines.
-    let edits: Vec<IndexEdit> = (0..600)
-        .flat_map(|number| {
-            let id = data::comment_id(&format!("new{number}"));
-            let comment = &product.comments[number % 100];
-            data::index_comment(&id, &comment.placement, comment.cd.created_at)
-        })
-        .collect();
-    let applied = index.apply(&edits);
-    let (applied, ()) = tokio::join!(applied, forget());
+    let mut edits = Vec::new();
+    for number in 0..600 {
+        let id = data::comment_id(&format!("new{number}"));
+        let comment = &product.comments[number % 100];
+        let created_at = comment.cd.created_at;
+        edits.extend(data::index_comment(&id, &comment.placement, created_at));
+    }
+    let (applied, ()) = tokio::join!(index.apply(&edits), forget_scripts(&redis));
     applied.unwrap();
-    assert_eq!(
-        stats(&index, &product.id, &Filter::ANY)
-            .await
-            .by_rating
-            .total(),
-        700
-    );
+    let stats = stats(&index, &product.id, &Filter::ANY).await;
+    assert_eq!(stats.by_rating.total(), 700);
+}
+
+/// The position of a comment by brute force. The listing may lack it.
+fn expected_position(listing: &[&Cd], cd: &Cd, settled_at: Option<Timestamp>) -> Position {
+    let mut all = listing.to_vec();
+    all.retain(|other| other.id != cd.id);
+    let older = all.iter().filter(|other| **other < cd).count();
+    all.push(cd);
+    Position {
+        older: older as u64,
+        total: all.len() as u64,
+        settled: up_to(&all, settled_at).len() as u64,
+    }
 }
 
 pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter: &Filter) {
     let listing = product.listing(filter, Order::Oldest);
+    let mut cds = listing.iter().copied().cloned().collect_vec();
+    // Also comments that are not indexed yet, at an instant that other comments share.
+    let middle = listing.get(listing.len() / 2);
+    for cd in [listing.first(), middle, listing.last()]
+        .into_iter()
+        .flatten()
+    {
+        cds.push(Cd {
+            id: data::comment_id(&format!("{}-new", cd.id)),
+            created_at: cd.created_at,
+        });
+    }
     let some = product
         .comments
         .first()
         .map(|comment| comment.cd.created_at);
-    // Also comments that are not indexed yet, at an instant that other comments share.
-    let indexed = [
-        listing.first(),
-        listing.get(listing.len() / 2),
-        listing.last(),
-    ]
-    .into_iter()
-    .flatten();
-    let new = indexed.map(|cd| Cd {
-        id: data::comment_id(&format!("{}-new", cd.id)),
-        created_at: cd.created_at,
-    });
-    let asked = listing
-        .iter()
-        .copied()
-        .cloned()
-        .chain(new)
-        .cartesian_product([None, some])
-        .collect_vec();
+    let asked = iproduct!(cds, [None, some]).collect_vec();
     stream::iter(&asked)
         .for_each_concurrent(CONCURRENCY, async |(cd, settled_at)| {
             let query = PositionQuery {
@@ -286,17 +276,7 @@ pub(crate) async fn check_positions(index: &PageIndex, product: &Product, filter
                 .await
                 .unwrap()
                 .unwrap();
-            let others = || listing.iter().filter(|other| other.id != cd.id);
-            let older = others().filter(|other| **other < cd).count() as u64;
-            let all = || others().copied().chain([cd]);
-            let settled = all()
-                .filter(|cd| settled_at.is_none_or(|instant| cd.created_at <= instant))
-                .count() as u64;
-            let expected = CommentPosition {
-                older,
-                total: all().count() as u64,
-                settled,
-            };
+            let expected = expected_position(&listing, cd, *settled_at);
             assert_eq!(found, expected, "{}: {cd}", product.shape);
         })
         .await;
@@ -318,87 +298,67 @@ async fn every_position_is_that_of_a_brute_force_sort() {
 }
 
 pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &Filter) {
-    let counted = |by: &dyn Fn(&Placement) -> bool| {
-        product
-            .comments
-            .iter()
-            .filter(|comment| by(&comment.placement))
-            .count() as u64
-    };
-    let in_language = |placement: &Placement| {
-        filter
-            .language()
-            .is_none_or(|language| placement.language == *language)
-    };
     let found = stats(index, &product.id, filter).await;
-    for (rating, count) in found.by_rating.iter() {
-        assert_eq!(
-            count,
-            counted(&|placement| placement.rating == rating && in_language(placement)),
-            "{rating}"
-        );
-    }
-    for (rating, count) in found.by_rating_in_any_language.iter() {
-        assert_eq!(
-            count,
-            counted(&|placement| placement.rating == rating),
-            "{rating}"
-        );
-    }
-    let nobody = data::product("nobody has commented on this");
-    let by_rating = |product| RankedQuery {
-        stats: StatsWanted::ByRating,
-        ..RankedQuery::new(product, filter)
-    };
-    let counted = index
-        .ranked(
-            &[by_rating(&nobody), by_rating(&product.id)],
-            TABLE_ID,
-            now(),
-        )
-        .await
-        .unwrap();
-    let [of_nobody, summary] = counted
-        .into_iter()
-        .map(|answer| answer.unwrap().stats.unwrap())
-        .collect_array()
-        .unwrap();
-    assert_eq!(
-        summary,
-        Stats {
-            by_language: Vec::new(),
-            languages: 0,
-            ..found.clone()
+    check_ratings(product, filter, &found);
+    check_languages(product, filter, &found);
+    check_summary(index, product, filter, &found).await;
+}
+
+/// Ratings are counted among the comments in the filter's language, whatever its ratings are.
+fn check_ratings(product: &Product, filter: &Filter, found: &Stats) {
+    let mut by_rating = RatingCounts::default();
+    let mut by_rating_in_any_language = RatingCounts::default();
+    let mut last_commented_at = None;
+    for Listed { cd, placement } in &product.comments {
+        by_rating_in_any_language.add(placement.rating, 1);
+        let is_in_language = filter
+            .language()
+            .is_none_or(|language| placement.language == *language);
+        if is_in_language {
+            by_rating.add(placement.rating, 1);
+            last_commented_at = last_commented_at.max(Some(cd.created_at));
         }
-    );
-    assert_eq!(
-        (of_nobody.by_rating, of_nobody.last_commented_at),
-        (RatingCounts::default(), None)
-    );
-    let mut by_language: BTreeMap<&Language, u64> = BTreeMap::new();
+    }
+    assert_eq!(found.by_rating, by_rating);
+    assert_eq!(found.by_rating_in_any_language, by_rating_in_any_language);
+    assert_eq!(found.last_commented_at, last_commented_at);
+}
+
+/// Languages are counted among the comments with the filter's ratings, whatever its language is.
+fn check_languages(product: &Product, filter: &Filter, found: &Stats) {
+    let mut by_language: BTreeMap<Language, u64> = BTreeMap::new();
     for Listed { placement, .. } in &product.comments {
+        let count = by_language.entry(placement.language.clone()).or_default();
         let is_wanted = filter
             .ratings()
             .is_none_or(|ratings| ratings.contains(placement.rating));
-        *by_language.entry(&placement.language).or_default() += u64::from(is_wanted);
+        if is_wanted {
+            *count += 1;
+        }
     }
     assert_eq!(found.languages, by_language.len() as u64);
     let counted = by_language.into_iter().take(Stats::LANGUAGES_MAX);
-    assert!(
-        found
-            .by_language
-            .iter()
-            .map(|(language, count)| (language, *count))
-            .eq(counted)
-    );
-    let times = product
-        .comments
-        .iter()
-        .filter(|comment| in_language(&comment.placement));
-    assert_eq!(
-        found.last_commented_at,
-        times.map(|comment| comment.cd.created_at).max()
-    );
+    assert_eq!(found.by_language, counted.collect_vec());
+}
+
+/// A question for the ratings alone gets the same ratings. One call may ask about several products.
+async fn check_summary(index: &PageIndex, product: &Product, filter: &Filter, found: &Stats) {
+    let nobody = data::product("nobody has commented on this");
+    let queries = [&nobody, &product.id].map(|id| RankedQuery {
+        stats: StatsWanted::ByRating,
+        ..RankedQuery::new(id, filter)
+    });
+    let answers = index.ranked(&queries, TABLE_ID, now()).await.unwrap();
+    let [of_nobody, of_product] = answers.try_into().unwrap();
+    let of_nobody = of_nobody.unwrap().stats.unwrap();
+    assert_eq!(of_nobody.by_rating, RatingCounts::default());
+    assert_eq!(of_nobody.last_commented_at, None);
+    let summary = Stats {
+        by_language: Vec::new(),
+        languages: 0,
+        ..found.clone()
+    };
+    assert_eq!(of_product.unwrap().stats, Some(summary));
 }
 
 #[tokio::test]
@@ -423,27 +383,22 @@ async fn stats_are_exact_and_forget_a_language_without_comments() {
 async fn stats_of_a_product_in_very_many_languages_count_only_some() {
     for_each_index(async |index| {
         make_ready(&index, now()).await;
-        let id = data::product("every/tag");
-        let comments = (0..3 * Stats::LANGUAGES_MAX).map(|number| {
-            let cd = Cd {
-                created_at: now(),
-                id: data::comment_id(&format!("c{number}")),
-            };
-            let placement = data::placement(&id, &format!("x-{number:04}"), 1 + number as u64 % 5);
-            Listed { cd, placement }
-        });
-        let product = Product {
+        let mut product = Product {
             shape: "one a language",
-            id: id.clone(),
-            comments: comments.collect(),
+            id: data::product("every/tag"),
+            comments: Vec::new(),
         };
-        let edit = |comment: &Listed| {
-            data::index_comment(&comment.cd.id, &comment.placement, comment.cd.created_at)
-        };
-        index
-            .apply(&product.comments.iter().flat_map(edit).collect::<Vec<_>>())
-            .await
-            .unwrap();
+        let mut edits = Vec::new();
+        for number in 0..3 * Stats::LANGUAGES_MAX {
+            let id = data::comment_id(&format!("c{number}"));
+            let created_at = now();
+            let language = format!("x-{number:04}");
+            let placement = data::placement(&product.id, &language, 1 + number as u64 % 5);
+            edits.extend(data::index_comment(&id, &placement, created_at));
+            let cd = Cd { created_at, id };
+            product.comments.push(Listed { cd, placement });
+        }
+        index.apply(&edits).await.unwrap();
         for ratings in [None, Some("2"), Some("1.3.5")] {
             for language in [None, Some("x-0001"), Some("x-0599")] {
                 check_stats(&index, &product, &data::filter(language, ratings)).await;

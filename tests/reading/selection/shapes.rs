@@ -53,15 +53,17 @@ pub(super) const SHAPES: [(&str, Shape); 14] = [
         make(n, |i| (any_rating(random), BASE_MS + i / 20 * 86_400_000))
     }),
     ("bursts with growing gaps", |n, random| {
-        let (mut at, mut left, mut gap) = (BASE_MS, 0_i64, 1_i64);
+        let mut ms = BASE_MS;
+        let mut remaining_in_burst = 0_i64;
+        let mut gap_ms = 1_i64;
         make(n, |_| {
-            if left == 0 {
-                left = random.random_range(1..120);
-                gap = (gap * 3).min(1 << 36);
-                at += gap;
+            if remaining_in_burst == 0 {
+                remaining_in_burst = random.random_range(1..120);
+                gap_ms = (gap_ms * 3).min(1 << 36);
+                ms += gap_ms;
             }
-            left -= 1;
-            (any_rating(random), at)
+            remaining_in_burst -= 1;
+            (any_rating(random), ms)
         })
     }),
     ("disjoint times a rating", |n, _| {
@@ -97,14 +99,8 @@ pub(super) const SHAPES: [(&str, Shape); 14] = [
         |n, random| {
             make(n, |i| {
                 let rating = any_rating(random);
-                (
-                    rating,
-                    if rating == 3 {
-                        BASE_MS + n / 2
-                    } else {
-                        BASE_MS + i
-                    },
-                )
+                let ms = if rating == 3 { n / 2 } else { i };
+                (rating, BASE_MS + ms)
             })
         },
     ),
@@ -147,31 +143,31 @@ fn any_rating(random: &mut StdRng) -> u64 {
 }
 
 /// A product of about `n` comments of a shape, in two languages, with similar ids.
-pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng) -> Product {
-    let id = data::product(&format!("shape/{}", shape.0));
-    let made = shape.1(n, random);
-    let comments =
-        made.iter()
-            .zip(similar_ids(made.len(), random))
-            .map(|((rating, ms), comment_id)| {
-                let language = if random.random_range(0..3) == 0 {
-                    "pt-BR"
-                } else {
-                    "en"
-                };
-                let placement = data::placement(&id, language, *rating);
-                Listed {
-                    cd: Cd {
-                        created_at: data::at_ms(*ms),
-                        id: comment_id,
-                    },
-                    placement,
-                }
-            });
+pub(super) fn product(
+    (shape, make_comments): (&'static str, Shape),
+    n: i64,
+    random: &mut StdRng,
+) -> Product {
+    let product = data::product(&format!("shape/{shape}"));
+    let made = make_comments(n, random);
+    let ids = similar_ids(made.len(), random);
+    let mut comments = Vec::new();
+    for ((rating, ms), id) in made.into_iter().zip(ids) {
+        let created_at = data::at_ms(ms);
+        let language = if random.random_range(0..3) == 0 {
+            "pt-BR"
+        } else {
+            "en"
+        };
+        comments.push(Listed {
+            cd: Cd { created_at, id },
+            placement: data::placement(&product, language, rating),
+        });
+    }
     Product {
-        shape: shape.0,
-        comments: comments.collect(),
-        id,
+        shape,
+        id: product,
+        comments,
     }
 }
 
@@ -179,20 +175,21 @@ pub(super) fn product(shape: (&'static str, Shape), n: i64, random: &mut StdRng)
 /// many are prefixes of others. Their order in a locale differs from their byte order.
 pub(super) fn similar_ids(count: usize, random: &mut StdRng) -> Vec<CommentId> {
     const LETTERS: [char; 8] = ['a', 'A', 'b', 'B', '-', '_', '.', '0'];
-    let mut ids: Vec<CommentId> = (1..)
-        .filter_map(|number| {
-            // Bijective base 8: each number gives a different text.
-            let (mut rest, mut text) = (number, String::new());
-            while rest > 0 {
-                rest -= 1;
-                text.push(LETTERS[rest % LETTERS.len()]);
-                rest /= LETTERS.len();
-            }
-            // `.` and `..` are not ids.
-            CommentId::parse(&text).ok()
-        })
-        .take(count)
-        .collect();
+    let mut ids = Vec::new();
+    let mut number = 0;
+    while ids.len() < count {
+        number += 1;
+        // Bijective base 8: each number gives a different text.
+        let mut rest = number;
+        let mut text = String::new();
+        while rest > 0 {
+            rest -= 1;
+            text.push(LETTERS[rest % LETTERS.len()]);
+            rest /= LETTERS.len();
+        }
+        // `.` and `..` are not ids.
+        ids.extend(CommentId::parse(&text));
+    }
     ids.shuffle(random);
     ids
 }
