@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 
-use local_stack::stack::{StackSettings, TABLE};
+use local_stack::settings::{StackSettings, TABLE};
 use page_index::IndexPart;
 use serde_json::json;
 

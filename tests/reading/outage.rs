@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use local_stack::stack::StackSettings;
+use local_stack::settings::StackSettings;
 use redis_index::RedisIndexConfig;
 use serde_json::{Value, json};
 

@@ -48,7 +48,7 @@ impl Served {
         outcome.unwrap_or_else(|error| panic!("{line:?}: {error:#}"))
     }
 
-    async fn status(&self) -> Status {
+    async fn status(&self) -> JobStatus {
         let table = self.running.stack.table().clone();
         let index = self.running.stack.index().clone();
         let job = job_of(table, index, settings(false));

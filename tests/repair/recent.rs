@@ -114,7 +114,7 @@ async fn changes_within_the_settle_delay_wait_for_the_next_run() {
     let stores = Stores::start_ready().await;
     write_changes(&stores, 0..20).await;
     let waits_an_hour = JobSettings {
-        settle: Duration::from_secs(3600),
+        min_age: Duration::from_secs(3600),
         ..settings(true)
     };
     let before = now();

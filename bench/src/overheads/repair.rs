@@ -134,7 +134,7 @@ async fn load(
     let redis = Redis::start().await?;
     let settings = JobSettings {
         apply: true,
-        settle: Duration::ZERO,
+        min_age: Duration::ZERO,
         overlap: Duration::from_secs(600),
         ..JobSettings::default()
     };

@@ -202,9 +202,9 @@ async fn varied(exporter: &Exporter) {
     comments.extend(reviews::reviews(reviews::sample_size()));
     let zstd = exporter.table_writing(BlobFormat::Zstd).await;
     let half = comments.split_off(comments.len() / 2);
-    let source = Source::of_comments(comments.clone());
+    let source = ImportSource::of_comments(comments.clone());
     import_into(&exporter.stores.table, source).await;
-    import_into(&zstd, Source::of_comments(half)).await;
+    import_into(&zstd, ImportSource::of_comments(half)).await;
     for (number, comment) in comments.iter().enumerate() {
         let id = &comment.id;
         let mut patch = CommentPatch::default();
@@ -249,7 +249,7 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         let empty = second.exported().await;
         assert_eq!(empty, "", "an empty table is an empty file");
         let table = second.table_writing(format).await;
-        let source = Source::open(&packed, &ReadingArgs::default()).unwrap();
+        let source = ImportSource::open(&packed, &ReadingArgs::default()).unwrap();
         import_into(&table, source).await;
         let is_equal = second.exported().await == lines;
         assert!(is_equal, "{name}: the second export differs");

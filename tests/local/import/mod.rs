@@ -6,7 +6,9 @@ mod process;
 use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
-use local_stack::import::{ImportOptions, ImportReport, ReadingArgs, Source, import, to_line};
+use local_stack::import::{
+    ImportOptions, ImportReport, ImportSource, ReadingArgs, import, to_line,
+};
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
 use table::{NewComment, Table, TableConfig};

@@ -232,12 +232,12 @@ async fn scripts_that_the_server_forgot_are_loaded_again() {
 }
 
 /// The position of a comment by brute force. The listing may lack it.
-fn expected_position(listing: &[&Cd], cd: &Cd, settled_at: Option<Timestamp>) -> Position {
+fn expected_position(listing: &[&Cd], cd: &Cd, settled_at: Option<Timestamp>) -> CommentPosition {
     let mut all = listing.to_vec();
     all.retain(|other| other.id != cd.id);
     let older = all.iter().filter(|other| **other < cd).count();
     all.push(cd);
-    Position {
+    CommentPosition {
         older: older as u64,
         total: all.len() as u64,
         settled: up_to(&all, settled_at).len() as u64,
