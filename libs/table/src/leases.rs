@@ -27,6 +27,9 @@ fn number(value: i64) -> AttributeValue {
     AttributeValue::N(value.to_string())
 }
 
+/// Maximum number of times a lease is tried to be taken that its holder releases meanwhile.
+const TAKE_TRIES_MAX: u32 = 5;
+
 impl Table {
     /// Takes the lease of a scope if it is free or has expired. Returns `None` on success,
     /// otherwise the lease of the current holder.
@@ -36,23 +39,29 @@ impl Table {
         lease: &Lease,
         now: Timestamp,
     ) -> Result<Option<Lease>, StoreError> {
-        let put = self
-            .put(LEASE, scope, lease)?
-            // A holder may take its lease again: the SDK repeats an attempt whose answer was lost.
-            .condition_expression("attribute_not_exists(pk) OR until_ms < :now OR holder = :holder")
-            .expression_attribute_values(":now", number(now.epoch_ms()))
-            .expression_attribute_values(":holder", AttributeValue::S(lease.holder.clone()));
-        if unless_condition_failed(put.send().await)?.is_some() {
-            return Ok(None);
+        for _ in 0..TAKE_TRIES_MAX {
+            let put = self
+                .put(LEASE, scope, lease)?
+                // A holder may take its lease again: the SDK repeats an attempt whose answer was
+                // lost.
+                .condition_expression(
+                    "attribute_not_exists(pk) OR until_ms < :now OR holder = :holder",
+                )
+                .expression_attribute_values(":now", number(now.epoch_ms()))
+                .expression_attribute_values(":holder", AttributeValue::S(lease.holder.clone()));
+            if unless_condition_failed(put.send().await)?.is_some() {
+                return Ok(None);
+            }
+            // Some engines do not return the item that failed the condition. Between both calls the
+            // holder may have released it.
+            if let Some(held) = self.state(LEASE, scope).await? {
+                return Ok(Some(held));
+            }
         }
-        // Some engines do not return the item that failed the condition.
-        match self.state(LEASE, scope).await? {
-            Some(held) => Ok(Some(held)),
-            None => Err(StoreError::unavailable(
-                Store::Table,
-                "the lease has just been given back",
-            )),
-        }
+        Err(StoreError::unavailable(
+            Store::Table,
+            "its lease changes hands faster than it can be taken",
+        ))
     }
 
     /// Extends a lease; `false` when another run holds it by now.
