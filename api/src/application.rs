@@ -78,7 +78,7 @@ impl Application {
                 "PAGEMARK_CURSOR_KEYS is not set: cursors are good until this process ends, and only here"
             );
         }
-        let index = redis_index::connect(&page_index)?;
+        let index = deployed_index::connect(&page_index)?;
         let table = TableConfig {
             comment_blob: comment_blob.comment_blob,
             ..table.config()

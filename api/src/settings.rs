@@ -7,8 +7,8 @@ use std::{
 };
 
 use clap::{Args, Parser, builder::NonEmptyStringValueParser};
+use deployed_index::PageIndexSettings;
 use model::Status;
-use redis_index::RedisIndexConfig;
 use table::{CommentBlobArgs, TableArgs};
 
 use crate::{
@@ -28,7 +28,7 @@ pub struct Settings {
     #[command(flatten)]
     pub comment_blob: CommentBlobArgs,
     #[command(flatten)]
-    pub page_index: RedisIndexConfig,
+    pub page_index: PageIndexSettings,
     #[command(flatten)]
     pub api: ApiSettings,
 }

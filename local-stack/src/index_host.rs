@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
+use deployed_index::PageIndexSettings;
 use embedded_index::{EmbeddedIndex, SnapshotError};
 use page_index::PageIndex;
 use process::{StoreError, now};
-use redis_index::RedisIndexConfig;
 use tokio::sync::Mutex;
 
 use crate::{blocking::blocking, engine::Engine};
@@ -57,7 +57,7 @@ pub(crate) fn remembered_redis(folder: &Path) -> Option<String> {
 #[derive(Debug)]
 pub(crate) enum IndexHost {
     Embedded(Embedded),
-    Redis(RedisIndexConfig),
+    Redis(PageIndexSettings),
 }
 
 /// A page index inside this process, and the file that keeps it.
@@ -78,10 +78,10 @@ impl IndexHost {
         if let Some(url) = redis_url {
             // The server may also hold the page index of a different stack.
             let prefix = format!("pagemark-{table_id}");
-            return Self::Redis(RedisIndexConfig {
+            return Self::Redis(PageIndexSettings {
                 max_age: INDEX_MAX_AGE,
                 prefix,
-                ..RedisIndexConfig::new(url)
+                ..PageIndexSettings::new(url)
             });
         }
         let snapshot = folder.join(SNAPSHOT);
@@ -94,7 +94,7 @@ impl IndexHost {
     pub(crate) fn client(&self) -> Result<PageIndex, StoreError> {
         match self {
             Self::Embedded(embedded) => Ok(PageIndex::new(embedded.index.clone(), INDEX_MAX_AGE)),
-            Self::Redis(config) => redis_index::connect(config),
+            Self::Redis(config) => deployed_index::connect(config),
         }
     }
 
@@ -104,7 +104,7 @@ impl IndexHost {
     }
 
     /// How Redis is reached; `None` for an index inside the process.
-    pub(crate) fn redis_config(&self) -> Option<&RedisIndexConfig> {
+    pub(crate) fn redis_config(&self) -> Option<&PageIndexSettings> {
         match self {
             Self::Redis(config) => Some(config),
             Self::Embedded(_) => None,

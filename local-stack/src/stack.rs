@@ -4,12 +4,12 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
+use deployed_index::PageIndexSettings;
 use functions::Quarantine;
 use futures_util::FutureExt;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::{aws::new_http_client, now};
-use redis_index::RedisIndexConfig;
 use stream_writer::StreamWriter;
 use table::{Table, TableConfig};
 use tokio::{sync::watch, time::timeout};
@@ -190,7 +190,7 @@ impl Stack {
     }
 
     /// How the page index is reached in Redis; `None` when it is inside this process.
-    pub fn redis_config(&self) -> Option<&RedisIndexConfig> {
+    pub fn redis_config(&self) -> Option<&PageIndexSettings> {
         self.index_host.redis_config()
     }
 

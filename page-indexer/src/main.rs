@@ -9,7 +9,7 @@ use process::{log::start_log, parse_settings};
 async fn main() -> Result<(), Error> {
     let config: PageIndexerConfig = parse_settings();
     start_log("info", tracing_subscriber::fmt::layer().json())?;
-    let index = redis_index::connect(&config.page_index)?;
+    let index = deployed_index::connect(&config.page_index)?;
     let indexer = PageIndexer::new(index, config.quarantine.connect().await);
     let namespace = config.metrics.metrics_namespace;
     let handler = service_fn(|event: LambdaEvent<StreamEvent>| {

@@ -31,7 +31,7 @@ async fn serve() -> Result<(), lambda_runtime::Error> {
     let config: FunctionConfig = parse_settings();
     start_log("info", tracing_subscriber::fmt::layer().json())?;
     let table = Table::connect(&config.table.config()).await;
-    let index = redis_index::connect(&config.page_index)?;
+    let index = deployed_index::connect(&config.page_index)?;
     let quarantine = config.quarantine.connect().await;
     let handler = service_fn(|event: LambdaEvent<serde_json::Value>| {
         let table = table.clone();
@@ -59,6 +59,6 @@ async fn run() -> anyhow::Result<ExitCode> {
         .with_ansi(ansi);
     start_log("warn", lines).map_err(anyhow::Error::msg)?;
     let table = Table::connect(&config.table.config()).await;
-    let index = redis_index::connect(&config.page_index)?;
+    let index = deployed_index::connect(&config.page_index)?;
     run_command(&config.run, table, index).await
 }

@@ -5,7 +5,7 @@ use actix_web::{
     http::{Method, StatusCode, header},
     test::{TestRequest, init_service, try_call_service},
 };
-use redis_index::RedisIndexConfig;
+use deployed_index::PageIndexSettings;
 use serde_json::Value;
 use table::{Table, TableConfig};
 
@@ -42,7 +42,7 @@ pub(crate) async fn service_with(settings: ApiSettings) -> Service {
         Some("http://127.0.0.1:1".to_owned()),
     ))
     .await;
-    let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+    let index = deployed_index::connect(&PageIndexSettings::new("redis://127.0.0.1:1")).unwrap();
     Service::new(table, index, settings, ([127, 0, 0, 1], 8080).into()).unwrap()
 }
 

@@ -148,8 +148,8 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
+    use deployed_index::PageIndexSettings;
     use model::ProductId;
-    use redis_index::RedisIndexConfig;
 
     use super::*;
 
@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn changes_are_logged_and_requests_are_not() {
-        let index = redis_index::connect(&RedisIndexConfig::new("redis://127.0.0.1:1")).unwrap();
+        let index =
+            deployed_index::connect(&PageIndexSettings::new("redis://127.0.0.1:1")).unwrap();
         let [up, down] =
             ["a", "b"].map(|product| index.partition_of(&ProductId::parse(product).unwrap()));
         assert_ne!(up, down);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use deployed_index::PageIndexSettings;
 use functions::{MetricsArgs, QuarantineArgs, quarantine::QuarantineLocation};
 use model::{AuthorId, CommentId, ProductId, Timestamp};
-use redis_index::RedisIndexConfig;
 use serde::{Deserialize, Serialize};
 use strum::IntoStaticStr;
 use table::TableArgs;
@@ -34,7 +34,7 @@ pub struct RepairConfig {
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
-    pub page_index: RedisIndexConfig,
+    pub page_index: PageIndexSettings,
     #[command(flatten)]
     pub run: RunArgs,
 }
@@ -174,7 +174,7 @@ pub struct FunctionConfig {
     #[command(flatten)]
     pub table: TableArgs,
     #[command(flatten)]
-    pub page_index: RedisIndexConfig,
+    pub page_index: PageIndexSettings,
     #[command(flatten)]
     pub quarantine: QuarantineArgs,
     #[command(flatten)]
