@@ -1,6 +1,6 @@
 //! Every error of the service, and the only file that knows HTTP statuses.
 //!
-//! Programs get `application/problem+json` (RFC 9457), people a small page (`html::error_page`);
+//! Programs get `application/problem+json` (RFC 9457), people a small page (`http::error_page`);
 //! both from the same [`ApiError`].
 
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ use table::WriteError;
 use thiserror::Error;
 use utoipa::ToSchema;
 
-use crate::{http::entity_tag::strong_tag, secrets::TokenScope};
+use crate::{entity_tag::strong_tag, secrets::TokenScope};
 
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes
 /// some time.

@@ -13,7 +13,7 @@
 //! | `texts` | the texts of pages, in the languages of the interface |
 //! | `telemetry` | what is counted and measured, below `store` |
 //! | `operations` | health, metrics and access logs for operators, above it |
-//! | [`links`], `error` | every URL that the service gives out; all errors and their HTTP statuses |
+//! | [`links`], `listing`, `error`, `entity_tag` | every URL that the service gives out; what a page is a page of; all errors and their HTTP statuses; validators |
 //!
 //! **Invariant:** a part that is down never causes a 404. If a store does not answer, or the index
 //! is not ready, everything that needs it is 503.
@@ -26,11 +26,13 @@
 
 mod application;
 mod callers;
+mod entity_tag;
 mod error;
 mod html;
 mod http;
 mod json;
 pub mod links;
+mod listing;
 mod look;
 mod operations;
 mod read;

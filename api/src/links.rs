@@ -9,7 +9,7 @@
 use model::{ANY, AuthorId, CommentId, Filter, Order, PageNumber, PageSize, ProductId, Timestamp};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
-use crate::read::ListingQuery;
+use crate::listing::ListingQuery;
 
 pub(crate) const STABLE: &str = "stable";
 

@@ -2,7 +2,7 @@
 //! once, at the start.
 //!
 //! The files are the site's own, so they are trusted. What the content security policy of pages
-//! (`html::error_page`) forbids, browsers leave out.
+//! (`http::error_page`) forbids, browsers leave out.
 
 use std::{
     fs, io,

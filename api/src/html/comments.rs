@@ -12,14 +12,16 @@ use page_index::StatsWanted;
 use super::{
     address::{self, PageAddress},
     context::Context,
-    contrast,
-    error_page::{Help, PageError},
-    fragment, render,
+    contrast, fragment, render,
     view::CommentsPage,
 };
 use crate::{
     error::ApiError,
-    http::{answer_memory::AnswerMemory, caching},
+    http::{
+        answer_memory::AnswerMemory,
+        caching,
+        error_page::{Help, PageError},
+    },
     links,
     read::{
         contrast::Contrast,

@@ -12,12 +12,16 @@ use actix_web::{
 };
 use askama::Template;
 
-use super::{
-    error_page::{Help, PageError},
-    fragment,
-    head::Head,
+use super::{fragment, head::Head};
+use crate::{
+    error::ApiError,
+    http::{
+        error_page::{Help, PageError},
+        routing::changed,
+    },
+    site::Site,
+    texts::Interface,
 };
-use crate::{error::ApiError, http::routing::changed, site::Site, texts::Interface};
 
 /// Writes the bodies of errors for people.
 pub(crate) async fn write(

@@ -9,13 +9,10 @@ use askama::Template;
 use model::{Comment, Filter, Order, PageNumber, Timestamp};
 use page_index::StatsWanted;
 
-use super::{
-    address::{self, PageAddress},
-    error_page::PageError,
-};
+use super::address::{self, PageAddress};
 use crate::{
     error::ApiError,
-    http::answer_memory::AnswerMemory,
+    http::{answer_memory::AnswerMemory, error_page::PageError},
     links,
     read::{
         ListingQuery,

@@ -13,7 +13,6 @@ mod comments;
 mod context;
 mod contrast;
 mod description;
-pub(crate) mod error_page;
 pub(crate) mod explanation;
 mod feed;
 mod filters;
@@ -44,6 +43,7 @@ use crate::{
     http::{
         asset::Asset,
         caching,
+        error_page::{PageError, html},
         path_and_query::path_part,
         routing::{cached, get},
     },
@@ -52,7 +52,6 @@ use crate::{
     site::Site,
     store::StoreClients,
 };
-use error_page::{PageError, html};
 use head::Head;
 
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {

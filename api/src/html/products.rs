@@ -8,7 +8,6 @@ use model::{Filter, PageNumber, PageSize, WebUrl};
 
 use super::{
     address::{moved, parameters, parse_number},
-    error_page::{Help, PageError},
     head::Head,
     page_bar::{BarItem, page_bar},
     render,
@@ -16,7 +15,10 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    http::caching,
+    http::{
+        caching,
+        error_page::{Help, PageError},
+    },
     links,
     read::{
         page_position::PagePosition,

@@ -17,9 +17,10 @@ use std::sync::Arc;
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Filter, Timestamp};
 
-use super::{error_page::PageError, products};
+use super::products;
 use crate::{
     error::ApiError,
+    http::error_page::PageError,
     links,
     read::products::{Products, Walk, parts},
     site::Site,

@@ -20,7 +20,7 @@ use super::{
     words::{self, displayed},
 };
 use crate::{
-    http::entity_tag::WeakTagWriter,
+    entity_tag::WeakTagWriter,
     links,
     read::{
         ListingQuery,

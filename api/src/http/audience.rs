@@ -1,6 +1,7 @@
 //! The kind of reader that an answer is for.
 
-use crate::{error::ApiError, html::error_page::PageError};
+use super::error_page::PageError;
+use crate::error::ApiError;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {

@@ -18,7 +18,8 @@ use actix_web::{
     web::Bytes,
 };
 
-use super::{audience::Audience, compression, entity_tag::weak_tag};
+use super::{audience::Audience, compression};
+use crate::entity_tag::weak_tag;
 use crate::error::ApiError;
 
 /// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.

@@ -6,7 +6,7 @@
 //!   [`crate::service`] lists them in order.
 //! - The layer around some resources: `caching`, with `compression`. `routing` registers such
 //!   resources.
-//! - For handlers: `path_and_query`, `body`, `entity_tag`, `asset`, `audience`.
+//! - For handlers: `path_and_query`, `body`, `asset`, `audience`, `error_page`.
 
 pub(crate) mod answer_memory;
 pub(crate) mod asset;
@@ -17,7 +17,7 @@ pub(crate) mod caching;
 mod compression;
 pub(crate) mod connection;
 pub(crate) mod cross_origin;
-pub(crate) mod entity_tag;
+pub(crate) mod error_page;
 pub(crate) mod load;
 pub(crate) mod path_and_query;
 pub(crate) mod routing;

@@ -16,8 +16,8 @@ use super::{
 };
 use crate::{
     callers::{AnyCaller, CommentWriter, WriterOrModerator},
+    entity_tag::strong_tag,
     error::ApiError,
-    http::entity_tag::strong_tag,
     read::ListingQuery,
     secrets::TokenScope,
     store::StoreClients,

@@ -14,8 +14,7 @@ use super::{
     parameters::Parsed,
 };
 use crate::{
-    callers::CommentWriter, error::ApiError, http::entity_tag::strong_tag, links,
-    store::StoreClients,
+    callers::CommentWriter, entity_tag::strong_tag, error::ApiError, links, store::StoreClients,
 };
 
 /// A new comment.

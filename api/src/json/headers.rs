@@ -187,7 +187,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{error::tests::refused_field, http::entity_tag::strong_tag};
+    use crate::{entity_tag::strong_tag, error::tests::refused_field};
 
     const REVISION: &str = "01HF7YAT00000000000000000A";
 

@@ -24,9 +24,7 @@ use super::{
     parameters::Parsed,
     schema,
 };
-use crate::{
-    callers::ProductWriter, error::ApiError, http::entity_tag::strong_tag, store::StoreClients,
-};
+use crate::{callers::ProductWriter, entity_tag::strong_tag, error::ApiError, store::StoreClients};
 
 /// Which record to write, and on which conditions.
 type ProductTarget = (ProductId, Conditions);

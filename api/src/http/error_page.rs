@@ -18,7 +18,7 @@ use crate::{error::ApiError, texts::InterfaceLanguage};
 /// text smuggles it in. Browsers do not execute structured data, so no source of scripts is
 /// allowed. Without scripts, only the tools that judge pages connect anywhere: they fetch
 /// `robots.txt` in the page's name.
-pub(super) fn html(
+pub(crate) fn html(
     answer: &mut HttpResponseBuilder,
     picture: Option<&WebUrl>,
     form_action: &str,
@@ -40,20 +40,20 @@ pub(super) fn html(
 #[derive(Debug, Error)]
 #[error("{error}")]
 pub(crate) struct PageError {
-    pub(super) error: ApiError,
-    pub(super) help: Help,
+    pub(crate) error: ApiError,
+    pub(crate) help: Help,
     /// The language of the page's comments, which may decide about that of the page.
-    pub(super) language: Option<InterfaceLanguage>,
+    pub(crate) language: Option<InterfaceLanguage>,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Help {
-    pub(super) meanwhile: Option<&'static str>,
-    pub(super) links: Vec<(String, String)>,
+pub(crate) struct Help {
+    pub(crate) meanwhile: Option<&'static str>,
+    pub(crate) links: Vec<(String, String)>,
 }
 
 impl PageError {
-    pub(super) fn of_filter(self, filter: &Filter) -> Self {
+    pub(crate) fn of_filter(self, filter: &Filter) -> Self {
         Self {
             language: filter.language().and_then(InterfaceLanguage::of),
             ..self
