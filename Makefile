@@ -26,22 +26,20 @@ install: tools ## Build the fast pagemark, and put it into PREFIX=/usr/local
 UNIT_TESTED := --lib --bin bench
 TESTED := $(UNIT_TESTED) --test guarantees
 
-# The modules that `make check` leaves out. A test that needs a tool beside Rust and Redis fails there unless its module
-# is in the first list. The second list keeps it below five minutes.
-CHECK_NEEDS_TOOLS := big_repair:: deployed:: described:: documents:: embed:: packaged:: pages::browser pages::feed template:: repair::quarantine smoke::
-CHECK_TAKES_LONG := cluster:: connections:: data_folder:: export::ends repair::audit repair::control repair::lost repair::missing repair::primaries repair::process repair::stopped repair::confirmed
+# A test that needs a tool beside Rust and Redis, or takes long, says so: `#[ignore = "needs Chromium"]`. `make check`
+# leaves it out, and cargo counts it as ignored. Every other target includes it.
 
 check: tools redis ## Before a commit: format, lints, unit tests and most guarantees, with Rust and Redis alone (5 minutes)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo test --locked --workspace $(UNIT_TESTED)
-	PAGEMARK_TEST_SIZE=small cargo test --locked --workspace --test guarantees -- $(patsubst %,--skip %,$(CHECK_NEEDS_TOOLS) $(CHECK_TAKES_LONG))
+	PAGEMARK_TEST_SIZE=small cargo test --locked --workspace --test guarantees
 
 # The doc tests come first, because cargo would run them last. So the output ends with the summary of the package
 # `tests`, the guarantees.
 test: tools redis python-tools browser web-servers cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
 ifdef NAME
-	cargo test --locked --workspace --test guarantees -- $(NAME)
+	cargo test --locked --workspace --test guarantees -- $(NAME) --include-ignored
 else
 	cargo fmt --all --check
 	$(TARGET)/cargo-deny/bin/cargo-deny --log-level error check bans licenses sources
@@ -49,14 +47,14 @@ else
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps
 	cargo test --locked --workspace --doc
-	cargo test --locked --workspace $(TESTED)
+	cargo test --locked --workspace $(TESTED) -- --include-ignored
 endif
 
 test-full: tools redis python-tools browser web-servers ## All tests on the whole of the reviews instead of a sample, and the packages for arm64 (long)
-	PAGEMARK_TEST_SIZE=full cargo test --locked --release --workspace $(TESTED)
+	PAGEMARK_TEST_SIZE=full cargo test --locked --release --workspace $(TESTED) -- --include-ignored
 	@sh scripts/ensure-qemu.sh
 	ARCH=arm64 sh scripts/package.sh
-	PAGEMARK_TEST_PACKAGE=$(abspath $(TARGET))/package cargo test --locked --release --workspace --test guarantees -- packaged::each_zip
+	PAGEMARK_TEST_PACKAGE=$(abspath $(TARGET))/package cargo test --locked --release --workspace --test guarantees -- packaged::each_zip --include-ignored
 
 # The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
 # depend on the page index's server on Valkey beside it. A test
@@ -81,7 +79,7 @@ test-dynamodb-local: tools redis python-tools ## The tests of tables and streams
 	server=$${PAGEMARK_REDIS_SERVER:-$$(sh scripts/ensure-valkey.sh)}; \
 	[ -z "$$server" ] || export PAGEMARK_REDIS_SERVER="$$server"; \
 	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
-	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP)
+	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP) --include-ignored
 
 # A hundred schedules are in `make test`. `make simulate SEED=7` repeats one, and prints what happened. `BUGS=1` finds the
 # planted bugs, or the one that `BUG` names.

@@ -88,6 +88,7 @@ fn is_end(error: &io::Error) -> bool {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn silent_and_dripping_connections_end_and_make_way() {
     const EACH: usize = 4;
     let connections_max = (ATTACKS.len() * EACH).to_string();
@@ -116,6 +117,7 @@ fn request_with_header(name_bytes: usize, value_bytes: usize) -> String {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
     let (stores, api) = api_with(&[("PAGEMARK_KEEP_ALIVE", "1")]).await;
     let http = &api.http;
@@ -166,6 +168,7 @@ async fn a_head_that_is_too_large_is_refused_and_not_parsed() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn clients_that_stay_after_their_last_answer_make_way() {
     const CONNECTIONS_MAX: usize = 8;
     let connections_max = CONNECTIONS_MAX.to_string();
@@ -185,6 +188,7 @@ async fn clients_that_stay_after_their_last_answer_make_way() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_malformed_second_request_is_told_that_its_connection_closes_and_counted() {
     let (stores, api) = api_with(&[]).await;
     let first = "HEAD /robots.txt HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -253,6 +257,7 @@ async fn unread(http: &Http, target: &str) -> (TcpStream, String) {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn answers_that_nobody_reads_hold_a_bounded_memory() {
     const ANSWER_MEMORY_MIB: u64 = 64;
     const READERS: usize = 60;
@@ -348,6 +353,7 @@ async fn occupy(http: &Http, of_each_attack: usize) -> Vec<TcpStream> {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn all_attacks_together_fit_into_the_deployed_container_and_give_memory_back() {
     // Their answers would fill the container. With the other attackers, they take nearly every
     // connection.
@@ -425,6 +431,7 @@ async fn failed_check(api: &ApiProcess) -> Answer {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_client_slower_than_the_floor_rate_is_cut_off_and_others_are_not() {
     let stores = Stores::start().await;
     fill_with_the_longest(&stores).await;

@@ -44,6 +44,7 @@ async fn total(index: &PageIndex, table_id: &str, product: &ProductId) -> Result
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn the_answers_of_a_cluster_equal_a_brute_force_sort() {
     let cluster = RedisCluster::start().await;
     let index = cluster.index();
@@ -67,6 +68,7 @@ async fn the_answers_of_a_cluster_equal_a_brute_force_sort() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_rebuild_refuses_masters_that_may_evict() {
     let cluster = RedisCluster::start().await;
     // The first and the last master.
@@ -159,6 +161,7 @@ async fn wait_for_all_products(index: &PageIndex, table_id: &str) {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
     let cluster = RedisCluster::start().await;
     // The time-out of a deployment: a master that hangs must be noticed.
@@ -208,6 +211,7 @@ async fn a_master_that_hangs_is_replaced_and_the_index_ends_correct() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_process_that_only_pings_the_cluster_notices_a_fail_over() {
     let cluster = RedisCluster::start().await;
     let index = cluster.index();
@@ -320,6 +324,7 @@ async fn move_during_edits(moving: &MovingSlot<'_>, index: &PageIndex, key_of_pr
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_slot_moved_during_edits_and_reads_ends_correct() {
     let cluster = RedisCluster::start().await;
     let config = cluster.config();
@@ -360,6 +365,7 @@ async fn a_slot_moved_during_edits_and_reads_ends_correct() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_process_that_starts_without_its_cluster_finds_it_later() {
     let cluster = RedisCluster::start().await;
     for node in 0..cluster.len() {

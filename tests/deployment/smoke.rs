@@ -136,6 +136,7 @@ fn text(output: &Output, code: i32) -> String {
 }
 
 #[tokio::test]
+#[ignore = "needs the AWS CLI"]
 async fn the_smoke_runs_on_the_stores_and_processes_of_this_machine() {
     let aws = Aws::start().await;
     let stores = Stores::start_ready_with_redis().await;
@@ -215,6 +216,7 @@ print(*(certificate["DomainName"] for certificate in of("acm").list_certificates
 "#;
 
 #[tokio::test]
+#[ignore = "needs the AWS CLI"]
 async fn the_smoke_deletes_everything_that_it_has_made_and_nothing_else() {
     let aws = Aws::start().await;
     aws.make_stack("smoke-1-restored").await;
@@ -233,6 +235,7 @@ aws dynamodb update-continuous-backups --table-name pagemark \
      --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true >/dev/null\n";
 
 #[tokio::test]
+#[ignore = "needs the AWS CLI"]
 async fn the_documented_commands_of_a_restore_make_a_table_that_a_stack_can_use() {
     let aws = Aws::start().await;
     let commands = block("docs/operate.md", "sh", "TABLE=pagemark-restored");

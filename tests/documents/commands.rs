@@ -288,6 +288,7 @@ fn assert_shown(document: &str, blocks: &[Block], printed: &[(usize, String)]) {
 }
 
 #[tokio::test]
+#[ignore = "needs Node.js and the AWS CLI"]
 async fn every_command_of_every_document_runs() {
     let data = folder_in_memory();
     let options = ["--demo", "2000", "--write-token", WRITE_TOKEN];
@@ -422,6 +423,7 @@ async fn publish_review(queue: &Http, language: &str) {
 }
 
 #[tokio::test]
+#[ignore = "needs Node.js and the AWS CLI"]
 async fn customers_write_in_a_form_of_the_shop_and_its_staff_decides() {
     let data = folder_in_memory();
     let options = [

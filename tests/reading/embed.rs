@@ -428,6 +428,7 @@ const SHOP_PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\
 /// A shop's page shows the fragment as text to a browser that takes compressed answers. The second
 /// answer comes from nginx's copy. The style of the fragment leaves that of the shop alone.
 #[tokio::test]
+#[ignore = "needs nginx and Chromium"]
 async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
     let running = start().await;
     let folder = tempfile::tempdir().unwrap();
@@ -565,6 +566,7 @@ async fn assert_reached(front: &Http, spelled: &str, page: &str) {
 }
 
 #[tokio::test]
+#[ignore = "needs nginx and Apache"]
 async fn every_id_is_reached_through_nginx_and_apache_in_each_spelling() {
     let mut running = start_below_a_path().await;
     let mut comments = Vec::new();

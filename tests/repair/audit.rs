@@ -30,6 +30,7 @@ async fn audited_share(stores: &Stores, segments: u32) -> f64 {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn segments_together_cover_the_whole_table() {
     const SEGMENTS: u32 = 5;
     let (stores, comments) = start_with(0..60, shared_or_lonely).await;
@@ -92,6 +93,7 @@ async fn send(connection: &mut MultiplexedConnection, command: &str, arguments: 
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
     let (stores, _) = start_with_redis(0..4, shared_or_lonely).await;
     let mut raw = redis_server::connection(&stores.redis().url).await;
@@ -144,6 +146,7 @@ async fn foreign_keys_and_members_in_redis_are_reported_as_unresolved() {
 /// repair names another language. A later batch has a superfluous rank of the comment in that
 /// language.
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_rank_in_a_language_that_the_audit_itself_names_is_removed() {
     let stores = Stores::start_ready_with_redis().await;
     // Enough keys for several batches.
@@ -185,6 +188,7 @@ async fn a_rank_in_a_language_that_the_audit_itself_names_is_removed() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_name_that_is_not_of_a_product_in_its_partition_is_removed() {
     let (stores, _) = start_with_redis(0..2, |number| {
         data::product(["a", "b"][usize::try_from(number).unwrap()])

@@ -98,6 +98,7 @@ async fn hold_in_backlog(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn a_page_index_that_is_kept_up_is_believed_while_repair_is_twelve_hours_behind() {
     let stores = start().await;
     set_marks_back(&stores).await;
@@ -128,6 +129,7 @@ async fn a_page_index_that_is_kept_up_is_believed_while_repair_is_twelve_hours_b
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn an_index_whose_indexer_has_stopped_is_not_confirmed() {
     let stores = start().await;
     // The indexer receives none of these comments.
@@ -166,6 +168,7 @@ async fn an_index_whose_indexer_has_stopped_is_not_confirmed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     const LAG: Duration = Duration::from_secs(5);
     let stores = start().await;
@@ -210,6 +213,7 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled() {
     let (redis, stores) = start_on_own_redis().await;
     expect(0, job(&stores, true).recent().await);
@@ -251,6 +255,7 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     let (redis, mut stores) = start_on_own_redis().await;
     expect(0, job(&stores, true).recent().await);

@@ -86,6 +86,7 @@ fn changed(request: &Value, pointer: &str, value: Value) -> Vec<u8> {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_client_that_vanishes_stops_its_run() {
     let served = Served::start(40).await;
     let is_running = wait_for("the run", async || {
@@ -116,6 +117,7 @@ async fn a_client_that_vanishes_stops_its_run() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn garbage_from_clients_harms_nothing() {
     let served = Served::start(4).await;
     let good = json!({ "version": env!("CARGO_PKG_VERSION"), "args": args(&["status"]) });
@@ -168,6 +170,7 @@ async fn garbage_from_clients_harms_nothing() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn pagemark_repair_says_when_no_stack_is_running() {
     let running = Running::start().await;
     let url = running.stack.dynamodb_url().to_owned();

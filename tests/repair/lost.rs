@@ -45,6 +45,7 @@ async fn start_with_snapshot() -> (OwnRedis, Stores, Vec<Comment>) {
 
 /// The audit repairs and reports duplicates. About the page index it reports nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile() {
     let (redis, stores, comments) = start_with_snapshot().await;
     // A restored server has an earlier snapshot, so this loss comes first.
@@ -92,6 +93,7 @@ async fn an_audit_reports_no_differences_in_a_page_index_that_is_lost_meanwhile(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates() {
     let (redis, stores, comments) = start_with_snapshot().await;
     let mut raw = redis.connection().await;
@@ -154,6 +156,7 @@ async fn a_command_that_redis_refuses_does_not_prevent_the_repair_of_duplicates(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn a_batch_stays_in_quarantine_whose_repairs_redis_has_lost() {
     let (redis, stores) = Stores::start_ready_on_own_redis().await;
     let damaged = create(&stores, 0..8).await.remove(3);

@@ -71,6 +71,7 @@ fn comments_filled(report: &Report) -> Option<u64> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt() {
     let stores = start().await;
     let table_id = stores.table_id().await;
@@ -110,6 +111,7 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fills_or_another_table_owns()
  {
     let stores = start().await;
@@ -151,6 +153,7 @@ async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fil
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_redis_that_does_not_answer_is_not_rebuilt() {
     let (redis, mut stores): (OwnRedis, Stores) = Stores::start_ready_on_own_redis().await;
     end_redis(&redis, &mut stores).await;

@@ -32,6 +32,7 @@ use crate::fixture::{
 };
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_rebuild_passes_over_a_duplicate_in_the_index_and_an_audit_removes_it() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(2, product(2)).await;
@@ -57,6 +58,7 @@ async fn a_rebuild_passes_over_a_duplicate_in_the_index_and_an_audit_removes_it(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn rebuilds_in_any_number_of_parts_read_each_comment_once_and_give_the_same_index() {
     let stores = Stores::start().await;
     let comments = reviews(sample_size() / 4);
@@ -101,6 +103,7 @@ async fn table_without_primaries(stores: &Stores) -> Table {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_as_it_is() {
     let stores = Stores::start_ready().await;
     let without = table_without_primaries(&stores).await;
@@ -114,6 +117,7 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let stores = Stores::start().await;
     // Neither the settle delay nor the overlap reaches back.
@@ -151,6 +155,7 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexed() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, product(0)).await;
@@ -186,6 +191,7 @@ async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexe
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_rebuild_marks_the_index_up_to_what_it_has_reconciled_however_long_it_took() {
     let stores = Stores::start().await;
     write_changes(&stores, 0..20).await;

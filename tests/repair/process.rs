@@ -71,6 +71,7 @@ async fn start_damaged() -> (Stores, Vec<CommentId>) {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn each_commands_exit_code_and_report_say_what_it_found() {
     let (stores, ids) = start_damaged().await;
     assert_an_audit_reports_damage(&stores).await;
@@ -190,6 +191,7 @@ fn commands(runs: &[Value]) -> Vec<&str> {
 
 /// An audit resumes from its checkpoints. One that is ahead of the work would leave damage.
 #[tokio::test]
+#[ignore = "takes long"]
 async fn an_audit_killed_at_checkpoints_is_completed_since_it_began() {
     let (stores, _) = start_damaged().await;
     let began = now().to_string();
@@ -219,6 +221,7 @@ async fn an_audit_killed_at_checkpoints_is_completed_since_it_began() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
     let (stores, _) = start_damaged().await;
     let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
@@ -255,6 +258,7 @@ async fn a_second_concurrent_run_reports_the_lease_holder_and_ends() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_signal_ends_a_run_cleanly() {
     let (stores, _) = start_damaged().await;
     let gate = Gate::holding(&stores.engine_url(), gate::TRANSACTIONS, 1).await;
@@ -285,6 +289,7 @@ async fn a_signal_ends_a_run_cleanly() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     let (stores, _) = start_damaged().await;
     let function = Function::start("repair-job", repair_job_variables(&stores)).await;

@@ -25,6 +25,7 @@ use crate::fixture::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_checked() {
     const HOUR_MS: i64 = 3_600_000;
     let stores = Stores::start_ready().await;
@@ -68,6 +69,7 @@ async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_che
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_run_stopped_at_its_last_comments_reports_it() {
     let stores = Stores::start_ready().await;
     stores.create_all(0..4, product).await;
@@ -120,6 +122,7 @@ async fn job_with_faults(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn repairs_before_a_store_failure_are_reported_and_no_watermark_passes_what_was_not_read() {
     let stores = Stores::start_ready().await;
     let before = now().plus_ms(-1_000);
@@ -156,6 +159,7 @@ async fn repairs_before_a_store_failure_are_reported_and_no_watermark_passes_wha
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
 async fn repairs_of_a_skipped_comment_are_reported() {
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(1, product(1)).await;

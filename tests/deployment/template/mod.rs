@@ -114,11 +114,13 @@ async fn run(program: &str, arguments: &[PathBuf]) -> String {
 }
 
 #[tokio::test]
+#[ignore = "needs Python packages"]
 async fn the_linter_finds_nothing() {
     assert_eq!(run("cfn-lint", &[project("infra/template.yaml")]).await, "");
 }
 
 #[tokio::test]
+#[ignore = "needs Python packages"]
 async fn the_stack_has_what_the_code_expects() {
     let script =
         PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deployment/template/create_stack.py");

@@ -197,18 +197,3 @@ fn every_module_says_whether_it_runs_on_dynamodb_local() {
         );
     }
 }
-
-#[test]
-fn every_module_that_make_check_leaves_out_exists() {
-    for module in [listed("CHECK_NEEDS_TOOLS"), listed("CHECK_TAKES_LONG")].concat() {
-        let path = module.trim_end_matches("::").replace("::", "/");
-        let tests = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-        let exists = [format!("{path}.rs"), format!("{path}/mod.rs")]
-            .iter()
-            .any(|file| tests.join(file).exists());
-        assert!(
-            exists,
-            "the Makefile leaves out {module}, which is not there"
-        );
-    }
-}

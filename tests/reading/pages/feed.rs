@@ -57,6 +57,7 @@ fn expected_entry(comment: &NewComment) -> Value {
 }
 
 #[tokio::test]
+#[ignore = "needs Python packages"]
 async fn a_feed_has_the_newest_comments_and_their_changes_whatever_their_texts_are() {
     let mut comments = three_pages("a/b");
     let texts = HOSTILE.into_iter().chain(["\u{fffe}x\u{ffff}y]]>"]);

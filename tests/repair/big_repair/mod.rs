@@ -225,6 +225,7 @@ fn assert_succeeds(second: &Value) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "needs Python packages"]
 async fn a_big_repair_in_segments_does_and_reports_what_one_run_does() {
     let stores = Stores::start_ready_with_redis().await;
     stores.engine.index_segments(&stores.table);
