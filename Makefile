@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run install check test test-full test-dynamodb-local bench bench-publish lighthouse screenshots package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools browser web-servers cargo-deny
+.PHONY: help run install check test test-full test-ministack bench bench-publish lighthouse screenshots package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools ministack browser web-servers cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -37,7 +37,7 @@ check: tools redis ## Before a commit: format, lints, unit tests and most guaran
 
 # The doc tests come first, because cargo would run them last. So the output ends with the summary of the package
 # `tests`, the guarantees.
-test: tools redis python-tools browser web-servers cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=ordering
+test: tools redis python-tools browser web-servers cargo-deny ## Format, lints, docs and all tests; or the guarantees of one module: NAME=reading::ordering
 ifdef NAME
 	cargo test --locked --workspace --test guarantees -- $(NAME) --include-ignored
 else
@@ -56,30 +56,14 @@ test-full: tools redis python-tools browser web-servers ## All tests on the whol
 	ARCH=arm64 sh scripts/package.sh
 	PAGEMARK_TEST_PACKAGE=$(abspath $(TARGET))/package cargo test --locked --release --workspace --test guarantees -- packaged::each_zip --include-ignored
 
-# The modules of the package `tests` that write to a table or read its stream also run on DynamoDB Local, and those that
-# depend on the page index's server on Valkey beside it. A test
-# (`every_module_says_whether_it_runs_on_dynamodb_local`) checks that every module is in one of the two lists.
-DYNAMODB_LOCAL_TESTS := attributes:: backends:: behind:: cluster:: deployed:: described:: engines:: export:: failures:: fixture:: import:: input:: moderation:: ordering:: payloads:: preconditions:: readiness:: records:: repair:: selection:: serving:: turning:: upgrade:: writes::
-# These modules depend on neither: they test pages, failing networks, the deployment, the installation or the code, or a
-# process with a separate engine.
-#
-# Skipped are tests of repair and import that write fast or much, those of the control socket, a data folder with its own
-# engine, and tests that kill a process while it writes, because its indexes then lack items (docs/engines.md). Formats and
-# messages of `pagemark import` and files of exports are skipped, because the table plays no part in them. A name is a part
-# of a test's name, so `repair::` would also choose `big_repair::`.
-DYNAMODB_LOCAL_LEFT_OUT := big_repair:: bounds:: connections:: data_folder:: documents:: embed:: log:: outage:: packaged:: pages:: paused:: rehearsals:: restart:: secured:: sent_ahead:: settings:: simulator:: smoke:: telemetry:: template::
-DYNAMODB_LOCAL_SKIP := --skip big_repair:: --skip repair::control --skip repair::process --skip repair::stopped \
-    --skip repair::lost --skip repair::missing --skip repair::resumed \
-    --skip import::foreign --skip import::process --skip export::ends \
-    --skip upgrade::a_data_folder
-
-# The whole workspace is named although one package is tested: with -p its dependencies would be built a second time.
-test-dynamodb-local: tools redis python-tools ## The tests of tables and streams on AWS's DynamoDB Local (Java 17 and Maven) and Valkey
-	@sh scripts/ensure-dynamodb-local.sh
-	server=$${PAGEMARK_REDIS_SERVER:-$$(sh scripts/ensure-valkey.sh)}; \
+# Each module of the guarantees says on which engines it runs (`Engines` in tests/fixture/engine.rs), and the script makes
+# the filters of this. What depends on the page index's server runs on Valkey beside ministack.
+test-ministack: tools redis python-tools ministack ## The guarantees about table and stream on a second engine, ministack, and on Valkey
+	@server=$${PAGEMARK_REDIS_SERVER:-$$(sh scripts/ensure-valkey.sh)}; \
 	[ -z "$$server" ] || export PAGEMARK_REDIS_SERVER="$$server"; \
-	PAGEMARK_TEST_ENGINE=dynamodb-local PAGEMARK_DYNAMODB_LOCAL=$(abspath $(TARGET))/dynamodb-local \
-	    cargo test --locked --workspace --test guarantees -- $(DYNAMODB_LOCAL_TESTS) $(DYNAMODB_LOCAL_SKIP) --include-ignored
+	tests=$$(sh scripts/tests-on-ministack.sh) || exit 1; \
+	PAGEMARK_TEST_ENGINE=ministack \
+	    cargo test --locked --workspace --test guarantees -- $$tests --include-ignored
 
 # A hundred schedules are in `make test`. `make simulate SEED=7` repeats one, and prints what happened. `BUGS=1` finds the
 # planted bugs, or the one that `BUG` names.
@@ -157,6 +141,9 @@ python-tools:
 	@sh scripts/ensure-python-tools.sh
 	@sh scripts/ensure-python-tools.sh scripts/aws-cli.txt aws-cli
 	@sh scripts/ensure-python-tools.sh scripts/ca-certificates.txt ca-certificates
+
+ministack:
+	@sh scripts/ensure-python-tools.sh scripts/ministack.txt ministack
 
 cargo-deny:
 	@sh scripts/ensure-cargo-deny.sh

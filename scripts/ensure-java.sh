@@ -1,10 +1,9 @@
 #!/bin/sh
-# Ensures that Java is installed: the Nu HTML Checker runs on it, and DynamoDB Local.
+# Ensures that Java is installed: the Nu HTML Checker runs on it.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 
-# DynamoDB Local 2.6 and newer need this version (Amazon DynamoDB Developer Guide, "Deploying DynamoDB locally on your
-# computer"). The checker needs an older one.
+# The oldest version with which the checker is tested here.
 java_least=17
 
 command -v java >/dev/null 2>&1 || install_packages "Java $java_least" default-jre-headless java-latest-openjdk-headless \

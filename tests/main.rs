@@ -23,6 +23,8 @@ mod repair;
 mod simulator;
 mod writing;
 
+use fixture::engine::{Engines, Excused};
+
 /// The allocator of the API. It takes less processor time than the C library's for many small
 /// values. The tests, and the embedded engine in their process, allocate many.
 #[global_allocator]

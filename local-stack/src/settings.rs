@@ -26,7 +26,7 @@ pub struct StackSettings {
     /// Where the DynamoDB engine listens.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
     pub dynamodb_listen: SocketAddr,
-    /// Use this engine, such as DynamoDB Local, instead of the embedded one; its table stays there.
+    /// Use this engine, such as ministack, instead of the embedded one; its table stays there.
     #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
     pub dynamodb_url: Option<String>,
     /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this

@@ -22,6 +22,9 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines =
+    crate::Engines::Embedded("about the API's connections; what they read is no matter");
+
 fn decoded(coding: &str, bytes: &[u8]) -> String {
     let mut text = String::new();
     match coding {

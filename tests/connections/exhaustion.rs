@@ -26,6 +26,9 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines =
+    crate::Engines::Embedded("about the API's connections; what they read is no matter");
+
 const COMMENTS: usize = 100;
 
 const MIB: u64 = 1024 * 1024;

@@ -27,6 +27,8 @@ use crate::fixture::{
     redis_server::{self, OwnRedis, TABLE_ID},
 };
 
+const _: crate::Engines = crate::Engines::Embedded("about connections to Redis");
+
 /// Number of comments: enough that a union of sets is searched.
 const COMMENTS: u64 = 100;
 

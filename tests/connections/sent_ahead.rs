@@ -11,6 +11,9 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines =
+    crate::Engines::Embedded("about the API's connections; what they read is no matter");
+
 /// A request after which the connection ends.
 const LAST: &str = "GET /livez HTTP/1.1\r\nHost: api\r\nConnection: close\r\n\r\n";
 

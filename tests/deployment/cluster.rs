@@ -27,6 +27,8 @@ use crate::{
     reading::selection::{check_positions, check_product, check_stats, fill, products},
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Enough products that every master serves some, whichever partitions they fall into.
 const PRODUCTS: u64 = 24;
 

@@ -19,6 +19,8 @@ use crate::fixture::{
     unique_name,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// A near deadline, before which a function must give up on a store that is down.
 const NEAR: Duration = Duration::from_secs(4);
 

@@ -13,6 +13,8 @@ use tokio::{
 
 use crate::fixture::{pagemark::Up, wait_for};
 
+const _: crate::Engines = crate::Engines::Embedded("about the lines of the log");
+
 async fn send(address: &str, bytes: &[u8]) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     // A server that refuses the bytes may close the connection at any time.

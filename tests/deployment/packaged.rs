@@ -27,6 +27,8 @@ use crate::fixture::{
     target_folder,
 };
 
+const _: crate::Engines = crate::Engines::Embedded("about the packages");
+
 /// Unpacks a zip like Lambda, which keeps the file modes.
 const UNPACK: &str = "
 import os, sys, zipfile

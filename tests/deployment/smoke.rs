@@ -25,6 +25,9 @@ use crate::fixture::{
     tool,
 };
 
+const _: crate::Engines =
+    crate::Engines::Embedded("its simulation of AWS has an engine of its own");
+
 fn start_mappings(stores: &Stores) -> Mappings {
     let writer = StreamWriter::new(stores.table.clone(), stores.quarantine(), 4);
     let fan_out = handler(writer, async |writer, event, deadline| {

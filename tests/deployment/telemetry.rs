@@ -13,6 +13,8 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines = crate::Engines::Embedded("about the lines of the log");
+
 /// The sum of a metric over all samples that have this label.
 fn sum(metrics: &str, name: &str, label: &str) -> f64 {
     let beginning = format!("{name}{{");

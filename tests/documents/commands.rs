@@ -29,6 +29,9 @@ use crate::fixture::{
     project_file, tool, wait_for,
 };
 
+const _: crate::Engines =
+    crate::Engines::Embedded("the documents are about `pagemark up` with its own engine");
+
 /// Commands that do not run here: their document, the beginning of their block, and why. Without a
 /// beginning, all of the document's.
 const OMITTED: [(&str, &str, &str); 12] = [

@@ -26,6 +26,8 @@ use crate::fixture::{
     stores::{INVOCATION, Stores, event},
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 const SHORT: Duration = Duration::from_millis(600);
 
 fn new_comment(number: u64) -> NewComment {

@@ -23,6 +23,8 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines = crate::Engines::Embedded("about bytes in a socket");
+
 const NEAR: Duration = Duration::from_secs(3);
 
 /// Number of comments, with long ids: the edits of one transaction exceed the proxy's buffer, and

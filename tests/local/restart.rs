@@ -18,6 +18,8 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines = crate::Engines::Embedded("a data folder has the embedded engine");
+
 const SNAPSHOT: &str = "page-index.snapshot";
 
 const NOBODY: &str = "nobody-wrote-this";

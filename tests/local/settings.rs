@@ -6,6 +6,8 @@ use local_stack::settings::StackSettings;
 use process::{defaults, with_variables};
 use repair_job::FunctionConfig;
 
+const _: crate::Engines = crate::Engines::Embedded("about settings");
+
 /// The message about some flags, with spaces between them, must name a variable.
 fn check(command: &Command, flags: &str, variable: &str) {
     // Ignores the variables that are set for the tests themselves.

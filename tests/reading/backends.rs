@@ -17,6 +17,8 @@ use crate::fixture::{
     redis_server::{TABLE_ID, make_ready},
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 const OTHER_TABLE: &str = "another-table";
 
 /// Comments of the largest product: an index scan reads them in several steps.

@@ -16,6 +16,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Number of comments, and number of comments that keep their ranks.
 const COMMENTS: u64 = 45;
 const RANKED: u64 = 20;

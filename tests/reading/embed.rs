@@ -21,6 +21,9 @@ use crate::fixture::{
     stack::{Running, settings},
 };
 
+const _: crate::Engines =
+    crate::Engines::Embedded("about pages; other modules prove what they read");
+
 /// What the requests of `docs/pages.md` ask for.
 const PRODUCTS: [(&str, u64); 2] = [("espresso-machine", 45), ("milk-jug", 3)];
 

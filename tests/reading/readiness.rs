@@ -16,6 +16,8 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 async fn ask(index: &PageIndex, table_id: &str, at: Timestamp) -> IndexAnswer<Ranked> {
     let product = data::product(PRODUCT);
     let answers = index

@@ -18,6 +18,8 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Stores with 45 comments on one product, and their index in Redis: the process of the API reaches
 /// no other.
 async fn filled() -> Stores {

@@ -15,6 +15,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 fn ids_of(comments: &[Comment]) -> Vec<String> {
     comments
         .iter()

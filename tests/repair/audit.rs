@@ -16,6 +16,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 fn shared_or_lonely(number: u64) -> ProductId {
     if number.is_multiple_of(10) {
         data::product(&format!("lonely {number}"))

@@ -10,6 +10,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 #[tokio::test]
 #[ignore = "takes long"]
 async fn a_rebuild_fills_a_cluster_and_every_kind_of_damage_is_repaired_on_its_masters() {

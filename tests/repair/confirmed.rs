@@ -15,6 +15,8 @@ use super::{
 };
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores, wait_for};
 
+const _: crate::Engines = crate::Engines::Both;
+
 const HOUR_MS: i64 = 3_600_000;
 
 /// Number of comments: more than the 50 that a run samples.

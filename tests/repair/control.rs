@@ -19,6 +19,8 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// A run that takes half a minute unless it is stopped.
 const SLOW: &[&str] = &["audit", "--segments=1", "--apply", "--max-read-units=1"];
 

@@ -11,6 +11,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 const AUTHOR: &str = "user 7/é";
 
 const COMMENTS: u64 = 5;

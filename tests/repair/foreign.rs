@@ -24,6 +24,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Puts a comment without a revision and without the keys of the index `primaries` by a plain
 /// PutItem, as a foreign tool does.
 async fn put_incomplete(stores: &Stores, number: u64) -> CommentId {

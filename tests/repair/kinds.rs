@@ -11,6 +11,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 async fn create(stores: &Stores, from: u64) -> Comment {
     stores.create_all(from..from + 3, |_| product(0)).await;
     stores

@@ -17,6 +17,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// With this many comments, a scan of the table takes several answers, and of the page index
 /// several batches.
 const COMMENTS: u64 = 300;

@@ -11,6 +11,8 @@ use repair_job::{FunctionCommand, Invoked, Job, Report, Stop};
 use super::{HeldRun, end_redis, is_ready, job, job_with, recent, settings};
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores};
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Number of comments. They have about as many products as `primaries` has shards.
 const COMMENTS: u64 = 120;
 

@@ -31,6 +31,8 @@ use crate::fixture::{
     unique_name,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 #[tokio::test]
 #[ignore = "takes long"]
 async fn a_rebuild_passes_over_a_duplicate_in_the_index_and_an_audit_removes_it() {

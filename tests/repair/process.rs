@@ -18,6 +18,8 @@ use crate::fixture::{
     wait_for,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 const COMMENTS: u64 = 40;
 
 async fn begin(stores: &Stores, others: &[(&'static str, &str)], arguments: &[&str]) -> Program {

@@ -13,6 +13,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 #[tokio::test]
 #[ignore = "needs Python packages"]
 async fn a_bucket_is_repaired_from_the_comments_present_state() {

@@ -14,6 +14,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// A page that no process answers without the page index.
 fn numbered() -> String {
     listing("page=2&page_size=5")

@@ -12,6 +12,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// With this many comments, a scan of the table takes several answers.
 const COMMENTS: u64 = 150;
 const PRODUCTS: u64 = 12;

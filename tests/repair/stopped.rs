@@ -24,6 +24,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes long"]
 async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_checked() {

@@ -46,6 +46,8 @@ use ::model::planted::{Bug, plant};
 use plan::{Part, Plan};
 use world::{World, base_client, until_calm};
 
+const _: crate::Engines = crate::Engines::Embedded("its engine is inside the simulation");
+
 /// More simulated time than the writers of any schedule take.
 const WRITING_MAX: Duration = Duration::from_secs(4 * 3_600);
 

@@ -12,6 +12,8 @@ use crate::fixture::{
     stack::Running,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Attributes whose letters a JSON library would change: the order of keys, numbers, escapes.
 const ODD: &str = r#"{"z":1.0,"a":[12345678901234567890,1e2],"é":"\u00e9\/","verified":true,"nested":{"b":null,"a":{}}}"#;
 

@@ -11,6 +11,8 @@ use crate::fixture::{
     stack::Running,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 async fn start() -> (Running, Contents) {
     let mut running = Running::start().await;
     for rating in [1, 5] {

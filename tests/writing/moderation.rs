@@ -13,6 +13,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 const MODERATOR: &str = "the-moderators-token";
 const WRITER: &str = "the-writers-token";
 

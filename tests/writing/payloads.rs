@@ -19,6 +19,8 @@ use crate::fixture::{
     stores::put_raw,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 fn long_text(mark: &str) -> CommentText {
     let body = format!("{mark}, and again and again. ").repeat(20);
     CommentText::new(Some(format!("On {mark}")), body, Some("Ann".to_owned())).unwrap()

@@ -22,6 +22,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 async fn post(http: &Http, key: Option<&str>, comment: &Value) -> Answer {
     let mut headers = Vec::new();
     if let Some(key) = key {

@@ -21,6 +21,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 fn whole() -> Value {
     json!({
         "name": "Espresso machine",

@@ -13,6 +13,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 fn new_comment(id: &str, rating: u64) -> NewComment {
     let text = CommentText {
         author: Some("Ann".to_owned()),

@@ -40,7 +40,7 @@ impl Calls {
 /// The SDK configuration of a client.
 ///
 /// - With an endpoint: for a local engine, with credentials that this engine accepts. The endpoint
-///   may name the access key, by which DynamoDB Local chooses a database:
+///   may name the access key, by which some engines separate accounts:
 ///   `http://KEY@127.0.0.1:8000`.
 /// - Without an endpoint: from the environment, like AWS's own tools.
 pub async fn sdk_config(
@@ -75,8 +75,7 @@ pub async fn sdk_config(
     shared.load().await
 }
 
-/// An endpoint's URL without its access key, and the key. DynamoDB Local accepts keys of letters
-/// and numbers only (developer guide, "DynamoDB local usage notes").
+/// An endpoint's URL without its access key, and the key. A key has letters and digits only.
 fn split_access_key(endpoint_url: &str) -> (String, &str) {
     if let Some((scheme, rest)) = endpoint_url.split_once("://")
         && let Some((key, address)) = rest.split_once('@')

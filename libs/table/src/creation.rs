@@ -99,8 +99,7 @@ impl Table {
             && indexes
                 .iter()
                 .all(|index| index.index_status == Some(IndexStatus::Active));
-        // DynamoDB Local gives no TableId (docs/engines.md). AWS always does (API reference,
-        // TableDescription).
+        // Some engines give no TableId. AWS always does (API reference, TableDescription).
         let created = table
             .creation_date_time
             .as_ref()

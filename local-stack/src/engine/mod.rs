@@ -3,7 +3,7 @@
 //!
 //! # What differs from DynamoDB, and what is done about it
 //!
-//! docs/engines.md compares this engine with DynamoDB Local and AWS's documentation.
+//! docs/engines.md compares this engine with another one and with AWS's documentation.
 //!
 //! | difference | here |
 //! | --- | --- |

@@ -101,7 +101,7 @@ impl EventSourceMapping {
     /// A mapping from a stream to a handler; `quarantine` is its on-failure destination. With a
     /// value that changes after each write (`writes`) it polls then, and while there is more.
     /// Otherwise it polls four times a second, as the service does, unless there is more than one
-    /// poll takes. On long streams, polls alone keep DynamoDB Local busy (docs/engines.md).
+    /// poll takes. Polls without a pause would keep an engine busy.
     pub fn new(
         function: &'static str,
         settings: MappingSettings,

@@ -18,6 +18,8 @@ use table::{CommentPatch, Idempotency};
 
 use crate::fixture::{data, program::run_tool, project_file, python, stores::Stores};
 
+const _: crate::Engines = crate::Engines::Embedded("about the template");
+
 mod agreement;
 mod alarms;
 mod costs;

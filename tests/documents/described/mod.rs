@@ -10,6 +10,8 @@ use crate::fixture::{
     stack::Running,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Number of requests of each kind per operation. More requests find more; these take some 20 s.
 const EXAMPLES: &str = "40";
 

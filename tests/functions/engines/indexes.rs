@@ -1,7 +1,10 @@
 //! What indexes hold, and what writes cost. The sparse index `primaries` holds the items that have
 //! both of its keys. Cost figures in this project come from the rules, not from an engine.
 
-use aws_sdk_dynamodb::types::{AttributeValue, ConsumedCapacity, ReturnConsumedCapacity};
+use aws_sdk_dynamodb::{
+    operation::update_item::builders::UpdateItemFluentBuilder,
+    types::{AttributeValue, ConsumedCapacity, ReturnConsumedCapacity},
+};
 use itertools::Itertools;
 use table::PRIMARIES;
 
@@ -22,6 +25,17 @@ async fn held(under: &Under) -> Vec<String> {
         .map(|entry| text(entry, "pk"))
         .sorted()
         .collect()
+}
+
+/// An update of the item `without-shard`.
+fn update_shard(under: &Under, expression: &str) -> UpdateItemFluentBuilder {
+    under
+        .client()
+        .update_item()
+        .table_name(under.name())
+        .set_key(Some(key("without-shard", "1")))
+        .update_expression(expression)
+        .expression_attribute_names("#shard", "shard")
 }
 
 #[tokio::test]
@@ -63,23 +77,13 @@ async fn a_sparse_index_holds_what_has_both_keys_after_any_kind_of_write() {
         ]
     );
     // An update adds an item, and another one removes it.
-    let update = |expression: &str| {
-        let update = under
-            .client()
-            .update_item()
-            .table_name(under.name())
-            .set_key(Some(key("without-shard", "1")));
-        update
-            .update_expression(expression)
-            .expression_attribute_names("#shard", "shard")
-    };
-    update("SET #shard = :s")
+    update_shard(&under, "SET #shard = :s")
         .expression_attribute_values(":s", s("09"))
         .send()
         .await
         .unwrap();
     assert!(held(&under).await.contains(&"without-shard".to_owned()));
-    update("REMOVE #shard").send().await.unwrap();
+    update_shard(&under, "REMOVE #shard").send().await.unwrap();
     under.delete("put").await;
     assert_eq!(
         held(&under).await,
@@ -114,6 +118,11 @@ fn units(consumed: Option<&ConsumedCapacity>, index: &str) -> (f64, f64) {
     )
 }
 
+/// An item of two units, with the keys of the index `gsi`.
+fn large(pk: &str, cd: &str) -> Item {
+    with_text(indexed(pk, "1", cd), 1_500)
+}
+
 async fn put_units(under: &Under, item: Item, index: &str) -> (f64, f64) {
     let put = under
         .client()
@@ -131,23 +140,21 @@ async fn put_units(under: &Under, item: Item, index: &str) -> (f64, f64) {
 #[tokio::test]
 async fn a_write_costs_a_unit_for_each_kilobyte_in_the_table_and_in_the_index() {
     let under = Under::start().await;
-    let item = |cd| with_text(indexed("a", "1", cd), 1_500);
-    assert_eq!(put_units(&under, item("1"), "gsi").await, (2.0, 2.0));
+    assert_eq!(put_units(&under, large("a", "1"), "gsi").await, (2.0, 2.0));
     // The index does not change.
-    assert_eq!(put_units(&under, item("1"), "gsi").await, (2.0, 0.0));
+    assert_eq!(put_units(&under, large("a", "1"), "gsi").await, (2.0, 0.0));
     // The index deletes an entry and puts one.
-    assert_eq!(put_units(&under, item("2"), "gsi").await, (2.0, 4.0));
+    assert_eq!(put_units(&under, large("a", "2"), "gsi").await, (2.0, 4.0));
     assert_eq!(
         put_units(&under, with_text(key("b", "1"), 10), "gsi").await,
         (1.0, 0.0)
     );
 
-    let put =
-        |number: usize| put_request(with_text(indexed(&format!("c{number}"), "1", "1"), 1_500));
+    let puts = ["c0", "c1", "c2"].map(|pk| put_request(large(pk, "1")));
     let batch = under
         .client()
         .batch_write_item()
-        .request_items(under.name(), (0..3).map(put).collect_vec());
+        .request_items(under.name(), puts.into());
     let answer = batch
         .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
         .send()

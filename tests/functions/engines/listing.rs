@@ -2,7 +2,7 @@
 
 use itertools::Itertools;
 
-use super::{Under, code, indexed, invalid, with_text};
+use super::{Item, Under, code, indexed, invalid, with_text};
 
 async fn start() -> Under {
     let under = Under::start().await;
@@ -13,6 +13,10 @@ async fn start() -> Under {
             .unwrap();
     }
     under
+}
+
+fn partition_key(item: &Item) -> String {
+    item["pk"].as_s().unwrap().clone()
 }
 
 /// The items of a query, and the key from which it would continue; or the code of its error.
@@ -30,10 +34,9 @@ async fn query(
         .set_limit(limit);
     let query = query.set_exclusive_start_key(start.map(|(pk, sk, cd)| indexed(pk, sk, cd)));
     let answer = code(query.send().await)?;
-    let pk = |item: &super::Item| item["pk"].as_s().unwrap().clone();
     Ok((
-        answer.items().iter().map(pk).collect(),
-        answer.last_evaluated_key().map(pk),
+        answer.items().iter().map(partition_key).collect(),
+        answer.last_evaluated_key().map(partition_key),
     ))
 }
 
@@ -110,8 +113,8 @@ async fn an_answer_ends_at_a_megabyte() {
         under.put(with_text(item, 300_000)).await.unwrap();
     }
     let (first, last) = query(&under, true, None, None).await.unwrap();
-    // Three items make 0.9 MB. One engine continues until it exceeds a megabyte.
-    under.expect(first.len(), 3, 4);
+    // Three items make 0.9 MB.
+    assert_eq!(first.len(), 3);
     assert_eq!(last.as_ref(), first.last());
     under.finish().await;
 }

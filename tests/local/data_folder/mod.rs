@@ -16,6 +16,8 @@ use crate::fixture::{
     program::Ended,
 };
 
+const _: crate::Engines = crate::Engines::Embedded("a data folder has the embedded engine");
+
 /// The start of a line that a command prints when it runs a stack itself.
 const RUNS_ONE: &str = "no stack runs on ";
 

@@ -28,6 +28,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 struct Exporter {
     stores: Stores,
     folder: TempDir,

@@ -22,6 +22,8 @@ use crate::fixture::{
     stores::Stores,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 fn line(comment: &NewComment) -> Value {
     json!({
         "id": comment.id,
@@ -96,7 +98,7 @@ async fn all_items(stores: &Stores) -> Vec<String> {
 #[tokio::test]
 async fn the_same_file_again_changes_nothing() {
     let stores = Stores::start().await;
-    // A third of a sample: fewer on DynamoDB Local, which takes long to write their items.
+    // A third of a sample: fewer on ministack, which takes long to write their items.
     let count = 150.min(reviews::sample_size() / 3);
     let comments = some_comments(count);
     let content = lines(&comments);

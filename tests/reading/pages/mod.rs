@@ -29,6 +29,9 @@ use crate::fixture::{
     stack::{Running, settings},
 };
 
+const _: crate::Engines =
+    crate::Engines::Embedded("about pages; other modules prove what they read");
+
 /// The public address of the tests' sites. No server is there.
 const SITE: &str = "https://comments.example.com";
 

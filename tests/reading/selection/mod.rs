@@ -32,6 +32,8 @@ use crate::{
     reading::ordering::Listed,
 };
 
+const _: crate::Engines = crate::Engines::Both;
+
 /// Requests in parallel. They share one connection, so this hides the round trips.
 const CONCURRENCY: usize = 64;
 

@@ -27,6 +27,9 @@ use crate::fixture::{
 };
 use crate::repair::{job, whole};
 
+const _: crate::Engines =
+    crate::Engines::Embedded("measures times, which ministack's say nothing about");
+
 /// Number of segments, and how many are audited in parallel.
 const SEGMENTS: u64 = 64;
 const AT_ONCE: usize = 2;
