@@ -18,6 +18,7 @@
 //! be behind (`only_a_ready_index_gives_an_empty_page`).
 
 mod beyond;
+mod by_cursor;
 mod by_ranks;
 mod by_table;
 mod join;
@@ -27,12 +28,12 @@ use model::{
     planted::{self, Bug},
 };
 use page_index::{Ranked, RankedQuery, Stats, StatsWanted};
-use table::PageQuery;
+use table::{Page, PageQuery};
 
 use super::{ListingQuery, cursor::Cursor};
 use crate::{error::ApiError, store::StoreClients, telemetry::metrics::DriftSign};
 pub(crate) use beyond::check_known;
-use join::Join;
+use join::{Join, Joined, Ranks};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListingPage {
@@ -145,7 +146,7 @@ impl PageRequest<'_> {
                 settled_at,
                 ..all
             },
-            PageAt::Cursor(_) => all,
+            PageAt::Cursor(ref cursor) => self.ranks_after(cursor, all),
         }
     }
 
@@ -167,17 +168,15 @@ impl PageRequest<'_> {
                 .await
                 .and_then(|mut ranked| ranked.pop())
         };
-        let (listing, ranked) = if let PageAt::Cursor(_) = self.at {
+        let (listing, ranked) = if let PageAt::Cursor(cursor) = &self.at {
             let rows = self.table_query();
             let (ranked, rows) = tokio::join!(ranked, stores.page(&rows));
-            let total = ranked.as_ref().map(|ranked| ranked.total);
-            let listing = rows
-                .map_err(ApiError::from)
-                .and_then(|rows| self.cut_rows(rows));
-            (
-                listing.map(|listing| Some(ListingPage { total, ..listing })),
-                ranked,
-            )
+            let listing = match (rows, &ranked) {
+                (Err(error), _) => Err(error.into()),
+                (Ok(rows), Some(ranked)) => self.read_by_cursor(cursor, stores, ranked, rows).await,
+                (Ok(rows), None) => self.cut_rows(rows),
+            };
+            (listing.map(Some), ranked)
         } else {
             match ranked.await {
                 Some(ranked) => (self.read_ranked(stores, &ranked).await, Some(ranked)),
@@ -213,6 +212,23 @@ impl PageRequest<'_> {
         let rows = stores
             .page_of_ranks(&ranks.page_query(self.query), ranks.comments)
             .await?;
+        let joined = self.join(stores, ranks, rows).await?;
+        if joined.shows_none {
+            return Err(ApiError::NotYetListed);
+        }
+        Ok(Some(self.cut(ranked, joined)))
+    }
+
+    /// Joins ranks with rows, looks up what neither shows yet, and reports how they differ.
+    ///
+    /// # Errors
+    /// The table's.
+    async fn join(
+        &self,
+        stores: &StoreClients,
+        ranks: Ranks<'_>,
+        rows: Page,
+    ) -> Result<Joined, ApiError> {
         let mut join = Join::new(ranks, rows);
         let mut missing = join.missing();
         if planted::has(Bug::TrustsDuplicates) {
@@ -229,7 +245,7 @@ impl PageRequest<'_> {
         join.unranked
             .iter()
             .for_each(|_| stores.metrics.count_drift_sign(DriftSign::RowWithoutRank));
-        Ok(Some(self.cut(ranked, join.finish()?)))
+        Ok(join.finish())
     }
 
     /// Reads the page while the page index is away.

@@ -80,7 +80,20 @@ impl ProductComments {
     /// Number of comments with these codes that are dated up to an instant, or of all.
     fn count_up_to(&self, instant: Option<Timestamp>, codes: Codes) -> u64 {
         match instant.and_then(end_of) {
-            Some(end) => self.tree.count_before(&end, |code| codes.contains(code)),
+            Some(end) => self.count_before(&end, codes),
+            None => self.count(codes),
+        }
+    }
+
+    /// Number of comments with these codes before a position, in ascending order.
+    fn count_before(&self, end: &Cd, codes: Codes) -> u64 {
+        self.tree.count_before(end, |code| codes.contains(code))
+    }
+
+    /// Number of comments with these codes up to a position, in ascending order, and at it.
+    fn count_through(&self, last: &Cd, codes: Codes) -> u64 {
+        match last.just_after() {
+            Some(end) => self.count_before(&end, codes),
             None => self.count(codes),
         }
     }
@@ -89,6 +102,7 @@ impl ProductComments {
         let RankedQuery {
             filter,
             order,
+            after,
             skip,
             count,
             as_of,
@@ -99,13 +113,19 @@ impl ProductComments {
         let codes = languages.codes_of(filter);
         let all = self.count(codes);
         let total = self.count_up_to(as_of, codes);
-        let behind = total.saturating_sub(skip);
+        // The tree's order is ascending. The comments asked for are within these ranks.
+        let mut ranks = 0..total;
+        if let Some(after) = after {
+            match order {
+                Order::Newest => ranks.end = total.min(self.count_before(after, codes)),
+                Order::Oldest => ranks.start = self.count_through(after, codes),
+            }
+        }
+        let behind = ranks.end.saturating_sub(ranks.start).saturating_sub(skip);
         let number = behind.min(count.into());
-        // The tree's order is ascending.
-        let first = if order == Order::Oldest {
-            skip
-        } else {
-            behind - number
+        let first = match order {
+            Order::Oldest => ranks.start + skip,
+            Order::Newest => ranks.start + behind - number,
         };
         let mut comments = self
             .tree

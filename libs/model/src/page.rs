@@ -1,10 +1,15 @@
 //! Page numbers, page sizes and their arithmetic.
 
+use std::cmp::Ordering;
+
 use derive_more::Display;
 use serde::Serialize;
 use strum::EnumString;
 
-use crate::error::{InvalidInput, quoted};
+use crate::{
+    comment::Cd,
+    error::{InvalidInput, quoted},
+};
 
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, strum::Display, EnumString,
@@ -22,6 +27,14 @@ impl Order {
         text.parse().map_err(|_| {
             InvalidInput::new("order", format!("{} is not newest or oldest", quoted(text)))
         })
+    }
+
+    /// How two positions follow each other in this order.
+    pub fn compare(self, a: &Cd, b: &Cd) -> Ordering {
+        match self {
+            Self::Newest => b.cmp(a),
+            Self::Oldest => a.cmp(b),
+        }
     }
 
     pub fn reversed(self) -> Self {

@@ -45,6 +45,10 @@ pub enum Bug {
     PastIsNotFound,
     /// A cursor leads back to the comment that it comes from.
     CursorRepeats,
+    /// A page by cursor lacks the comments whose duplicates are late or lost.
+    WalkPassesOverLostDuplicates,
+    /// A page by cursor lacks the comments whose ranks are late or lost.
+    WalkPassesOverLostRanks,
     /// A repeated post creates a second comment.
     KeyForgotten,
     /// An erasure passes over hidden comments.

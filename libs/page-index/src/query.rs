@@ -12,7 +12,10 @@ pub struct RankedQuery<'query> {
     pub product: &'query ProductId,
     pub filter: &'query Filter,
     pub order: Order,
-    /// Number of comments before the first one asked for.
+    /// The comments after this position, in the query's order, are asked for. It need not be that
+    /// of a comment. `None`: from the beginning.
+    pub after: Option<&'query Cd>,
+    /// Number of those comments before the first one asked for.
     pub skip: u64,
     /// Maximum number of comments in the answer, at most [`RankedQuery::COUNT_MAX`]; 0 if only
     /// totals are asked for.
@@ -34,6 +37,7 @@ impl<'query> RankedQuery<'query> {
             product,
             filter,
             order: Order::Newest,
+            after: None,
             skip: 0,
             count: 0,
             as_of: None,

@@ -171,6 +171,7 @@ impl RedisIndex {
             product,
             filter,
             order,
+            after,
             skip,
             count,
             as_of,
@@ -207,6 +208,8 @@ impl RedisIndex {
             .arg(score_text(as_of))
             .arg(score_text(settled_at))
             .arg(sets)
+            .arg(after.map_or("", |cd| cd.id.as_str()))
+            .arg(score_text(after.map(|cd| cd.created_at)))
     }
 
     /// Reads an answer. `Err` with the product's languages if they are not those that the caller

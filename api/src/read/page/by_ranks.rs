@@ -128,6 +128,7 @@ impl PageRequest<'_> {
             is_cut,
             is_followed,
             has_empty_places,
+            ..
         } = joined;
         let (size, shown) = (self.query.page_size, comments.len() as u64);
         let [next, prev] = [(Direction::Forward, last), (Direction::Backward, first)]

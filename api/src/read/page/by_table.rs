@@ -1,8 +1,5 @@
-//! Pages that the table alone makes: those of cursors, and the first page while the page index is
-//! away.
-//!
-//! **Invariant:** walking the cursors from page 1 shows every comment once. A page whose comments
-//! have been deleted leads back (`a_cursor_whose_page_was_deleted_leads_back`).
+//! Pages that the table alone makes while the page index is away: the first one, and those of
+//! cursors. They lack what duplicates lack.
 //!
 //! **Invariant:** a malformed duplicate is left out, takes its place in the page, and hides no
 //! other comment (`a_malformed_item_keeps_its_place_and_hides_nothing`). An invalid primary item
@@ -51,9 +48,9 @@ impl PageRequest<'_> {
     }
 
     fn table_order(&self) -> Order {
-        match self.cursor().map(|cursor| cursor.direction) {
-            None | Some(Direction::Forward) => self.query.order,
-            Some(Direction::Backward) => self.query.order.reversed(),
+        match self.cursor() {
+            Some(cursor) => self.order_from(cursor.direction),
+            None => self.query.order,
         }
     }
 
@@ -101,12 +98,13 @@ impl PageRequest<'_> {
         if more && rows.iter().all(|(cd, _)| cd.is_none()) {
             return Err(ApiError::NotYetListed);
         }
+        if let Some(cursor) = self.cursor()
+            && rows.is_empty()
+        {
+            return Ok(self.nothing_behind(cursor));
+        }
         let (next, prev) = match self.cursor() {
             None => (last(&rows).filter(|_| more), None),
-            Some(cursor) if rows.is_empty() && cursor.direction == Direction::Forward => {
-                (None, Some(self.back(cursor)))
-            }
-            Some(cursor) if rows.is_empty() => (Some(self.back(cursor)), None),
             Some(Cursor {
                 direction: Direction::Forward,
                 ..
@@ -132,19 +130,6 @@ impl PageRequest<'_> {
             continues_by_cursor: true,
             ..ListingPage::default()
         })
-    }
-
-    /// The cursor in the opposite direction, for an empty page. It leads to the comments up to and
-    /// including the cursor's own.
-    fn back(&self, Cursor { direction, at }: &Cursor) -> Cursor {
-        let beyond = match self.table_order() {
-            Order::Newest => at.just_before(),
-            Order::Oldest => at.just_after(),
-        };
-        Cursor {
-            direction: direction.reversed(),
-            at: beyond.unwrap_or_else(|| at.clone()),
-        }
     }
 }
 

@@ -9,10 +9,7 @@
 //!
 //! A row has a rank if creation time and id are equal. Nothing is shown twice.
 
-use std::{
-    cmp::Ordering,
-    collections::{BTreeMap, BTreeSet},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
     Cd, Comment, CommentId, Order, PageSize, Timestamp,
@@ -20,9 +17,7 @@ use model::{
 };
 use table::{Page, PageQuery};
 
-use crate::{
-    error::ApiError, read::ListingQuery, store::Difference, telemetry::metrics::DriftSign,
-};
+use crate::{ops::metrics::DriftSign, read::ListingQuery, store::Difference};
 
 /// How a page with ranks is read.
 #[derive(Debug, Clone)]
@@ -68,13 +63,6 @@ impl<'page> Ranks<'page> {
             self.start.clone(),
         )
     }
-
-    fn compare(&self, a: &Cd, b: &Cd) -> Ordering {
-        match self.order {
-            Order::Newest => b.cmp(a),
-            Order::Oldest => a.cmp(b),
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -100,6 +88,8 @@ pub(super) struct Joined {
     /// Whether the table has rows after the page.
     pub(super) is_followed: bool,
     pub(super) has_empty_places: bool,
+    /// Whether comments belong to the page, or may, and none of them can be shown.
+    pub(super) shows_none: bool,
 }
 
 impl<'page> Join<'page> {
@@ -116,7 +106,7 @@ impl<'page> Join<'page> {
         let cut_at = ends
             .into_iter()
             .flatten()
-            .max_by(|a, b| ranks.compare(a, b))
+            .max_by(|a, b| ranks.order.compare(a, b))
             .filter(|_| cut_short);
         let mut comments: BTreeMap<Cd, Comment> = comments
             .into_iter()
@@ -127,7 +117,11 @@ impl<'page> Join<'page> {
             .iter()
             .map(|cd| (cd.clone(), comments.remove(cd)))
             .collect();
-        let is_within = |cd: &Cd| ranks.end.is_none_or(|end| ranks.compare(cd, end).is_lt());
+        let is_within = |cd: &Cd| {
+            ranks
+                .end
+                .is_none_or(|end| ranks.order.compare(cd, end).is_lt())
+        };
         let (unranked, beyond): (Vec<Cd>, Vec<Cd>) = others.into_iter().partition(is_within);
         Self {
             ranks,
@@ -206,9 +200,7 @@ impl<'page> Join<'page> {
         differences
     }
 
-    /// # Errors
-    /// [`ApiError::NotYetListed`] when comments belong to the page, and none of them can be shown.
-    pub(super) fn finish(self) -> Result<Joined, ApiError> {
+    pub(super) fn finish(self) -> Joined {
         let Self {
             ranks,
             mut places,
@@ -216,7 +208,7 @@ impl<'page> Join<'page> {
             cut_at,
             ..
         } = self;
-        places.sort_by(|(a, _), (b, _)| ranks.compare(a, b));
+        places.sort_by(|(a, _), (b, _)| ranks.order.compare(a, b));
         let mut is_cut = places.len() > ranks.max;
         places.truncate(ranks.max);
         let has_empty_places = places.iter().any(|(_, comment)| comment.is_none());
@@ -225,7 +217,7 @@ impl<'page> Join<'page> {
         // Comments without a rank may follow there. They are rather shown again than passed over.
         let is_within = |cut: &Cd| {
             last.as_ref()
-                .is_none_or(|last| ranks.compare(cut, last).is_le())
+                .is_none_or(|last| ranks.order.compare(cut, last).is_le())
         };
         if let Some(cut) = cut_at.filter(|cut| ranks.shows_unranked && is_within(cut)) {
             (is_cut, last) = (true, Some(cut));
@@ -235,17 +227,16 @@ impl<'page> Join<'page> {
             .filter_map(|(_, comment)| comment)
             .collect();
         let may_lack_unranked = ranks.shows_unranked && is_followed;
-        if comments.is_empty() && (has_empty_places || is_cut || may_lack_unranked) {
-            return Err(ApiError::NotYetListed);
-        }
-        Ok(Joined {
+        let belong = has_empty_places || is_cut || may_lack_unranked;
+        Joined {
+            shows_none: comments.is_empty() && belong,
             comments,
             first,
             last,
             is_cut,
             is_followed,
             has_empty_places,
-        })
+        }
     }
 }
 
@@ -324,10 +315,10 @@ mod tests {
             })
             .collect();
         words.extend((!join.unranked.is_empty()).then(|| format!("{} rows", join.unranked.len())));
-        let joined = match join.finish() {
-            Ok(joined) => joined,
-            Err(error) => return format!("{error:?}: {}", words.join(", ")),
-        };
+        let joined = join.finish();
+        if joined.shows_none {
+            return format!("none: {}", words.join(", "));
+        }
         assert_eq!(
             joined.has_empty_places,
             words.iter().any(|word| word.starts_with("rank"))
@@ -382,7 +373,7 @@ mod tests {
                 "9 8",
                 "",
                 "",
-                "NotYetListed: rank c9, rank c8",
+                "none: rank c9, rank c8",
             ),
             (
                 "a row too many",
@@ -503,10 +494,7 @@ mod tests {
         // What was not read is rather shown twice than passed over.
         let cut = joined(true, "3 2", "9 8 7 6 5", true, "3 2");
         assert_eq!(cut, "c3 c2: 5 rows, cut at c5, followed");
-        assert_eq!(
-            joined(true, "", "9 8 7 6 5", true, ""),
-            "NotYetListed: 5 rows"
-        );
+        assert_eq!(joined(true, "", "9 8 7 6 5", true, ""), "none: 5 rows");
     }
 
     #[test]
@@ -525,6 +513,6 @@ mod tests {
             ..comment(9)
         };
         join.fill(&of_rating_5, [other, comment(8)].into_iter());
-        assert_eq!(join.finish().unwrap().comments, [comment(8)]);
+        assert_eq!(join.finish().comments, [comment(8)]);
     }
 }

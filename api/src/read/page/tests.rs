@@ -121,7 +121,11 @@ fn read(
             .map(comment)
             .filter(|comment| missing.contains(&comment.id)),
     );
-    Ok(Some(request.cut(&ranked, join.finish()?)))
+    let joined = join.finish();
+    if joined.shows_none {
+        return Err(ApiError::NotYetListed);
+    }
+    Ok(Some(request.cut(&ranked, joined)))
 }
 
 /// A page of a number. Without the page index, `index` is `None`.

@@ -7,3 +7,15 @@ local function sorts_after(a, b)
   end
   return #a > #b
 end
+
+-- How many elements of a set precede a member with this score, newest first. The member need not be in the set.
+local function preceding(key, score, member)
+  local low = redis.call('ZCOUNT', key, '(' .. score, '+inf')
+  local high = redis.call('ZCOUNT', key, score, '+inf')
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    local rank = string.format('%d', middle)
+    if sorts_after(redis.call('ZREVRANGE', key, rank, rank)[1], member) then low = middle + 1 else high = middle end
+  end
+  return low
+end

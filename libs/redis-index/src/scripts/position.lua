@@ -8,26 +8,18 @@
 -- - the number of them that are settled
 local member, score, settled_at = ARGV[1], ARGV[2], ARGV[3] ~= '' and ARGV[3] or '+inf'
 local marker = redis.call('HMGET', KEYS[1], 'table', 'watermark', 'vouched')
-local others, preceding, settled = 0, 0, 0
+local others, before, settled = 0, 0, 0
 for i = 2, #KEYS do
   local key = KEYS[i]
   others = others + redis.call('ZCARD', key)
   settled = settled + redis.call('ZCOUNT', key, '-inf', settled_at)
-  local above = redis.call('ZCOUNT', key, '(' .. score, '+inf')
-  local down_to = redis.call('ZCOUNT', key, score, '+inf')
-  local low, high = above, down_to -- the first of equal score that does not precede the comment
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    local rank = string.format('%d', middle)
-    if sorts_after(redis.call('ZREVRANGE', key, rank, rank)[1], member) then low = middle + 1 else high = middle end
-  end
-  preceding = preceding + low
+  before = before + preceding(key, score, member)
   local own = redis.call('ZSCORE', key, member)
   if own then
     others = others - 1
     -- For a moment the comment may be indexed with another score.
-    if tonumber(own) > tonumber(score) then preceding = preceding - 1 end
+    if tonumber(own) > tonumber(score) then before = before - 1 end
     if settled_at == '+inf' or tonumber(own) <= tonumber(settled_at) then settled = settled - 1 end
   end
 end
-return { marker, others, preceding, settled }
+return { marker, others, before, settled }

@@ -12,6 +12,7 @@
 -- - the highest score that has a rank, '' for any
 -- - the highest score that is settled, '' for any
 -- - the number of the filter's base sets
+-- - the member and the score of the position after which comments are asked for, '' for the beginning
 -- Returns:
 -- - the marker's `table`, `watermark` and `vouched`
 -- - the comments, newest first: each member and its score
@@ -66,21 +67,31 @@ end
 local later = later_than(as_of)
 local unsettled = settled_at == as_of and later or later_than(settled_at)
 
-local comments, number = {}, math.min(count, all - later - skip)
+-- Ranks count from 0, newest first. Those of the query are [first, last).
+local first, last = later, all
+if ARGV[8] ~= '' then
+  local newer, own = 0, 0
+  for _, key in ipairs(sets) do
+    newer = newer + preceding(key, ARGV[8], ARGV[7])
+    if redis.call('ZSCORE', key, ARGV[7]) == ARGV[8] then own = 1 end
+  end
+  if ARGV[1] == 'newest' then first = math.max(first, newer + own) else last = newer end
+end
+local comments, number = {}, math.min(count, last - first - skip)
 if number > 0 then
-  local rank = ARGV[1] == 'newest' and later + skip or all - skip - number -- of the newest one, among all
+  local rank = ARGV[1] == 'newest' and first + skip or last - skip - number
   comments = select_union(sets, sizes_of_sets, rank, number)
 end
 
-local by_rating, in_any_language, last, languages, by_language = {}, {}, false, {}, {}
+local by_rating, in_any_language, last_commented_at, languages, by_language = {}, {}, false, {}, {}
 if #KEYS > last_set then
   by_rating, in_any_language = sizes(last_set + 1, last_set + 5), sizes(last_set + 6, last_set + 10)
-  last = newest(last_set + 1, last_set + 5)
+  last_commented_at = newest(last_set + 1, last_set + 5)
 end
 if #KEYS > last_set + 10 then
   languages, by_language = redis.call('SMEMBERS', KEYS[last_set + 11]), sizes(last_set + 12, #KEYS)
 end
 return {
   marker, comments, all - later, all - unsettled, all, as_of == '' and newest(2, last_set),
-  by_rating, in_any_language, last, languages, by_language
+  by_rating, in_any_language, last_commented_at, languages, by_language
 }
