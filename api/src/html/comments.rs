@@ -27,8 +27,8 @@ use crate::{
         contrast::Contrast,
         cursor::{Cursor, CursorSealer},
         dates,
-        page::{ListingPage, PageAt, PageRequest},
-        page_position::Neighbours,
+        page::{ListingPage, PageAt, PageRead, PageRequest, Wanted},
+        place::Neighbours,
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},
@@ -94,16 +94,17 @@ async fn answer(
     // Before all reads, so that a refused request costs no store a call.
     memory.make_room(request, comments_max).await?;
     // The counts of the filters come with the page; without the page index, it has none.
-    let listing = page.read(stores, StatsWanted::WithLanguages);
-    let record = stores.known_record(&query.product);
-    let contrast = async {
-        if has_contrast {
-            Contrast::read(stores, &query.product).await
-        } else {
-            None
-        }
+    let wanted = Wanted {
+        stats: StatsWanted::WithLanguages,
+        contrast: has_contrast,
     };
-    let ((listing, stats), record, contrast) = tokio::join!(listing, record, contrast);
+    let record = stores.known_record(&query.product);
+    let (read, record) = tokio::join!(page.read(stores, wanted), record);
+    let PageRead {
+        listing,
+        stats,
+        contrast,
+    } = read;
     let context = Context {
         stats: stats.as_ref(),
         ..context

@@ -7,7 +7,6 @@
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use askama::Template;
 use model::{Comment, Filter, Order, PageNumber, Timestamp};
-use page_index::StatsWanted;
 
 use super::address::{self, PageAddress};
 use crate::{
@@ -16,7 +15,7 @@ use crate::{
     links,
     read::{
         ListingQuery,
-        page::{PageAt, PageRequest},
+        page::{PageAt, PageRequest, Wanted},
     },
     site::Site,
     store::StoreClients,
@@ -57,9 +56,9 @@ pub(super) async fn feed(
         };
         memory.make_room(&request, page.comments_max()).await?;
         let listing = page
-            .read(&stores, StatsWanted::No)
+            .read(&stores, Wanted::PAGE_ALONE)
             .await
-            .0?
+            .listing?
             .unwrap_or_default();
         // A feed needs the time of a change, which only a comment has.
         let Some(updated) = listing

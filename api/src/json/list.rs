@@ -2,7 +2,6 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use model::{Language, Order, PageNumber, PageSize, Period, Rating, StablePages, Timestamp};
-use page_index::StatsWanted;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -21,8 +20,8 @@ use crate::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
         dates,
-        page::{ListingPage, PageAt, PageRequest, check_known},
-        page_position::{Neighbours, PagePosition},
+        page::{ListingPage, PageAt, PageRequest, Wanted, check_known},
+        place::{Neighbours, Place},
     },
     site::Site,
     store::StoreClients,
@@ -159,8 +158,8 @@ pub(crate) async fn list_comments(
     };
     let page = PageRequest { query, at };
     memory.make_room(&request, page.comments_max()).await?;
-    let (read, _) = page.read(&stores, StatsWanted::No).await;
-    let Some(listing) = read? else {
+    let read = page.read(&stores, Wanted::PAGE_ALONE).await;
+    let Some(listing) = read.listing? else {
         return Ok(caching::lead_to(&asked.urls("").page(None)));
     };
     if listing.comments.is_empty() {

@@ -1,8 +1,9 @@
-//! The most recent positive comment of a product beside its most recent critical one: two queries
-//! of one item each.
+//! The most recent positive comment of a product beside its most recent critical one. The ranks
+//! name them in the page's own call. The page often shows them; their texts are read only where it
+//! does not.
 
-use model::{Comment, Filter, FilterKey, Order, ProductId, RatingSet};
-use table::PageQuery;
+use model::{Cd, Comment, Filter, ProductId, RatingSet};
+use page_index::{Ranked, RankedQuery};
 
 use crate::store::StoreClients;
 
@@ -22,40 +23,79 @@ pub(crate) struct Contrast {
     pub(crate) critical: Side,
 }
 
-impl Contrast {
-    pub(crate) const COMMENTS: u16 = 2;
+/// The filters of both sides, which the page index is asked for.
+#[derive(Debug)]
+pub(super) struct Sides {
+    positive: Filter,
+    critical: Filter,
+}
 
-    /// Reads both comments; `None` unless both exist. The rest of a page does not need them, so an
-    /// error is logged and leaves them out.
-    pub(crate) async fn read(stores: &StoreClients, product: &ProductId) -> Option<Self> {
-        let (positive, critical) = tokio::join!(
-            newest(stores, product, POSITIVE),
-            newest(stores, product, CRITICAL)
-        );
-        Some(Self {
-            positive: positive?,
-            critical: critical?,
+impl Sides {
+    pub(super) fn new() -> Self {
+        Self {
+            positive: of_ratings(POSITIVE),
+            critical: of_ratings(CRITICAL),
+        }
+    }
+
+    pub(super) fn queries<'asked>(
+        &'asked self,
+        product: &'asked ProductId,
+    ) -> [RankedQuery<'asked>; 2] {
+        [&self.positive, &self.critical].map(|filter| RankedQuery {
+            count: 1,
+            ..RankedQuery::new(product, filter)
+        })
+    }
+
+    /// Both comments, from the answers to [`Sides::queries`]; `None` unless both exist. Those that
+    /// the page shows are taken from it. The rest of a page does not need the others, so an error
+    /// is logged and leaves them out.
+    pub(super) async fn read(
+        self,
+        stores: &StoreClients,
+        product: &ProductId,
+        [positive, critical]: [&Ranked; 2],
+        page: &[Comment],
+    ) -> Option<Contrast> {
+        let named = [positive.comments.first()?, critical.comments.first()?];
+        let mut missing: Vec<&Cd> = Vec::new();
+        for cd in named {
+            if !page.iter().any(|comment| comment.cd() == *cd) {
+                missing.push(cd);
+            }
+        }
+        let read = match stores.newest_comments(product, &missing).await {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(%error, "a front page lacks its positive and its critical comment");
+                return None;
+            }
+        };
+        let known: Vec<&Comment> = page.iter().chain(&read).collect();
+        let [positive, critical] = named.map(|cd| known.iter().find(|comment| comment.cd() == *cd));
+        let positive = (**positive?).clone();
+        let critical = (**critical?).clone();
+        Some(Contrast {
+            positive: side(positive, self.positive)?,
+            critical: side(critical, self.critical)?,
         })
     }
 }
 
-async fn newest(stores: &StoreClients, product: &ProductId, ratings: &str) -> Option<Side> {
-    let filter = Filter::new(None, Some(RatingSet::parse(ratings).ok()?));
-    let key = FilterKey {
-        product: product.clone(),
-        filter: filter.clone(),
-    };
-    let query = PageQuery {
-        key,
-        order: Order::Newest,
-        limit: 1,
-        start: None,
-    };
-    match stores.page(&query).await {
-        Ok(mut page) => page.comments.pop().map(|comment| Side { comment, filter }),
-        Err(error) => {
-            tracing::warn!(%error, "a front page lacks its positive and its critical comment");
-            None
-        }
+impl Contrast {
+    pub(crate) const COMMENTS: u16 = 2;
+}
+
+fn of_ratings(ratings: &str) -> Filter {
+    Filter::new(None, RatingSet::parse(ratings).ok())
+}
+
+/// The comment, unless its rating was edited and its ranks do not know it yet.
+fn side(comment: Comment, filter: Filter) -> Option<Side> {
+    if filter.matches(&comment.placement()) {
+        Some(Side { comment, filter })
+    } else {
+        None
     }
 }

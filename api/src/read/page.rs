@@ -30,8 +30,12 @@ use model::{
 use page_index::{Ranked, RankedQuery, Stats, StatsWanted};
 use table::{Page, PageQuery};
 
-use super::{ListingQuery, cursor::Cursor};
-use crate::{error::ApiError, store::StoreClients, telemetry::metrics::DriftSign};
+use super::{
+    ListingQuery,
+    contrast::{Contrast, Sides},
+    cursor::Cursor,
+};
+use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
 pub(crate) use beyond::check_known;
 use join::{Join, Joined, Ranks};
 
@@ -95,6 +99,31 @@ pub(crate) struct PageRequest<'query> {
     pub(crate) at: PageAt,
 }
 
+/// What a request wants to know besides the page.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    pub(crate) stats: StatsWanted,
+    /// The newest positive and the newest critical comment of the product.
+    pub(crate) contrast: bool,
+}
+
+impl Wanted {
+    pub(crate) const PAGE_ALONE: Self = Self {
+        stats: StatsWanted::No,
+        contrast: false,
+    };
+}
+
+#[derive(Debug)]
+pub(crate) struct PageRead {
+    /// `None` when the number of an archive page leads to the front page. Errors: past the end; the
+    /// page index is needed and unavailable, or behind; the table's.
+    pub(crate) listing: Result<Option<ListingPage>, ApiError>,
+    /// `None` without the page index, and if not wanted.
+    pub(crate) stats: Option<Stats>,
+    pub(crate) contrast: Option<Contrast>,
+}
+
 impl PageRequest<'_> {
     pub(crate) fn comments_max(&self) -> u16 {
         match self.at {
@@ -150,40 +179,50 @@ impl PageRequest<'_> {
         }
     }
 
-    /// Reads the page, and what the page index counts besides. There is no page when the number of
-    /// an archive page leads to the front page. Errors: past the end; the page index is needed and
-    /// unavailable, or behind; the table's.
-    pub(crate) async fn read(
-        &self,
-        stores: &StoreClients,
-        stats: StatsWanted,
-    ) -> (Result<Option<ListingPage>, ApiError>, Option<Stats>) {
-        let asked = [RankedQuery {
-            stats,
+    /// Reads the page, and what else the page index says of the product at that moment.
+    pub(crate) async fn read(&self, stores: &StoreClients, wanted: Wanted) -> PageRead {
+        let sides = Sides::new();
+        let mut asked = vec![RankedQuery {
+            stats: wanted.stats,
             ..self.ranked_query(stores.settled_at())
         }];
-        let ranked = async {
-            stores
-                .ranked("ranks", &asked)
-                .await
-                .and_then(|mut ranked| ranked.pop())
-        };
+        if wanted.contrast {
+            asked.extend(sides.queries(&self.query.product));
+        }
+        let ranked = stores.ranked("ranks", &asked);
         let (listing, ranked) = if let PageAt::Cursor(cursor) = &self.at {
             let rows = self.table_query();
             let (ranked, rows) = tokio::join!(ranked, stores.page(&rows));
-            let listing = match (rows, &ranked) {
+            let listing = match (rows, ranked.as_deref()) {
                 (Err(error), _) => Err(error.into()),
-                (Ok(rows), Some(ranked)) => self.read_by_cursor(cursor, stores, ranked, rows).await,
-                (Ok(rows), None) => self.cut_rows(rows),
+                (Ok(rows), Some([ranked, ..])) => {
+                    self.read_by_cursor(cursor, stores, ranked, rows).await
+                }
+                (Ok(rows), _) => self.cut_rows(rows),
             };
             (listing.map(Some), ranked)
         } else {
-            match ranked.await {
-                Some(ranked) => (self.read_ranked(stores, &ranked).await, Some(ranked)),
-                None => (self.read_unranked(stores).await.map(Some), None),
-            }
+            let ranked = ranked.await;
+            let listing = match ranked.as_deref() {
+                Some([ranked, ..]) => self.read_ranked(stores, ranked).await,
+                _ => self.read_unranked(stores).await.map(Some),
+            };
+            (listing, ranked)
         };
-        (listing, ranked.and_then(|ranked| ranked.stats))
+        let mut ranked = ranked.unwrap_or_default();
+        let mut contrast = None;
+        if let (Ok(Some(listing)), [_, positive, critical]) = (&listing, ranked.as_slice()) {
+            let newest = [positive, critical];
+            contrast = sides
+                .read(stores, &self.query.product, newest, &listing.comments)
+                .await;
+        }
+        let stats = ranked.first_mut().and_then(|ranked| ranked.stats.take());
+        PageRead {
+            listing,
+            stats,
+            contrast,
+        }
     }
 
     async fn read_ranked(
@@ -209,9 +248,14 @@ impl PageRequest<'_> {
                     .unwrap_or(error));
             }
         };
-        let rows = stores
-            .page_of_ranks(&ranks.page_query(self.query), ranks.comments)
+        let mut rows = stores
+            .page_of_ranks(&ranks.first_query(self.query), ranks.comments)
             .await?;
+        if rows.has_more && ranks.has_unranked(&rows) {
+            rows = stores
+                .page_of_ranks(&ranks.page_query(self.query), ranks.comments)
+                .await?;
+        }
         let joined = self.join(stores, ranks, rows).await?;
         if joined.shows_none {
             return Err(ApiError::NotYetListed);

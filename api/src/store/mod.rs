@@ -2,6 +2,7 @@
 //! page index.
 
 pub(crate) mod kept;
+mod newest_comments;
 mod per_thread;
 mod product_cache;
 mod reports;
@@ -35,6 +36,7 @@ use crate::{
     },
 };
 use kept::{Fresh, Kept};
+use newest_comments::NewestComments;
 use per_thread::PerThread;
 pub(crate) use product_cache::KnownRecord;
 use product_cache::ProductCache;
@@ -55,6 +57,7 @@ pub(crate) struct StoreClients {
     /// service can start while DynamoDB is down.
     table_id: Arc<Kept<String>>,
     records: ProductCache,
+    newest_comments: NewestComments,
     reports: Mutex<Reports>,
     settings: Data<ApiSettings>,
     pub(crate) metrics: Arc<ApiMetrics>,
@@ -71,6 +74,7 @@ impl StoreClients {
         Self {
             table_id: Kept::new(),
             records: ProductCache::new(settings.product_max_age),
+            newest_comments: NewestComments::default(),
             reports: Mutex::default(),
             table: PerThread::new(table, Table::with_own_connections),
             index_watch: IndexWatch::new(index.partitions().count()),
@@ -184,6 +188,36 @@ impl StoreClients {
         Ok(valid
             .map(|comment| comment.filter(|comment| comment.status.is_published()))
             .collect())
+    }
+
+    /// The comments of a product at these positions, of which each is the newest of its kind. They
+    /// may be half a minute old. One that does not exist any more is missing.
+    pub(crate) async fn newest_comments(
+        &self,
+        product: &ProductId,
+        positions: &[&Cd],
+    ) -> Result<Vec<Comment>, StoreError> {
+        let mut comments = Vec::new();
+        let mut missing = Vec::new();
+        for cd in positions {
+            match self.newest_comments.get(cd) {
+                Some(comment) => comments.push(comment),
+                None => missing.push(cd.id.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            let asked = Instant::now();
+            for comment in self
+                .comments_in(product, &missing)
+                .await?
+                .into_iter()
+                .flatten()
+            {
+                self.newest_comments.keep(&comment, asked);
+                comments.push(comment);
+            }
+        }
+        Ok(comments)
     }
 
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {

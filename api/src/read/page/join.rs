@@ -55,7 +55,32 @@ impl<'page> Ranks<'page> {
         }
     }
 
-    /// The query for the rows: one more than the page shows.
+    /// The query for the rows of the ranks, and for one more. That one shows whether others follow,
+    /// or have no rank. Only where some have none the page needs more rows
+    /// ([`Self::has_unranked`]).
+    pub(super) fn first_query(&self, query: &ListingQuery) -> PageQuery {
+        let limit = if self.shows_unranked {
+            self.max.min(self.comments.len())
+        } else {
+            self.max
+        };
+        PageQuery {
+            limit: u16::try_from(limit + 1).unwrap_or(u16::MAX),
+            ..self.page_query(query)
+        }
+    }
+
+    /// Whether there are rows on the page that have no rank.
+    pub(super) fn has_unranked(&self, rows: &Page) -> bool {
+        self.shows_unranked && rows.others.iter().any(|cd| self.is_within(cd))
+    }
+
+    fn is_within(&self, cd: &Cd) -> bool {
+        self.end
+            .is_none_or(|end| self.order.compare(cd, end).is_lt())
+    }
+
+    /// The query for all rows that the page can show, and for one more.
     pub(super) fn page_query(&self, query: &ListingQuery) -> PageQuery {
         query.page_query(
             self.order,
@@ -101,7 +126,11 @@ impl<'page> Join<'page> {
             has_more,
             ..
         } = rows;
+        let read = others.len();
         others.retain(|cd| ranks.as_of.is_none_or(|as_of| cd.created_at <= as_of));
+        // Newest first, the query begins at `as_of`. Oldest first, all that follows a later row is
+        // later, too.
+        let is_past_as_of = others.len() < read;
         let ends = [comments.last().map(Comment::cd), others.last().cloned()];
         let cut_at = ends
             .into_iter()
@@ -117,17 +146,13 @@ impl<'page> Join<'page> {
             .iter()
             .map(|cd| (cd.clone(), comments.remove(cd)))
             .collect();
-        let is_within = |cd: &Cd| {
-            ranks
-                .end
-                .is_none_or(|end| ranks.order.compare(cd, end).is_lt())
-        };
-        let (unranked, beyond): (Vec<Cd>, Vec<Cd>) = others.into_iter().partition(is_within);
+        let (unranked, beyond): (Vec<Cd>, Vec<Cd>) =
+            others.into_iter().partition(|cd| ranks.is_within(cd));
         Self {
             ranks,
             places,
             unranked,
-            is_followed: has_more || !beyond.is_empty(),
+            is_followed: (has_more && !is_past_as_of) || !beyond.is_empty(),
             cut_at,
         }
     }

@@ -91,6 +91,20 @@ fn ranked(request: &PageRequest<'_>, ranked: i64, settled: i64) -> Ranked {
     }
 }
 
+/// The table's answer to a query for the rows of ranks.
+fn rows_of(ranks: &Ranks<'_>, plan: &PageQuery, last: i64) -> Page {
+    let rows = answer(plan, last);
+    let has_more = rows.len() == usize::from(plan.limit);
+    let (comments, others): (Vec<Comment>, Vec<Comment>) = rows
+        .into_iter()
+        .partition(|comment| ranks.comments.contains(&comment.cd()));
+    Page {
+        others: others.iter().map(Comment::cd).collect(),
+        has_more,
+        ..whole(comments)
+    }
+}
+
 /// A page where the page index has the comments up to `index`, and the table those up to `last`.
 fn read(
     request: &PageRequest<'_>,
@@ -102,18 +116,11 @@ fn read(
     let Some(ranks) = request.plan(&ranked)? else {
         return Ok(None);
     };
-    let rows = answer(&ranks.page_query(request.query), last);
-    let (comments, others): (Vec<Comment>, Vec<Comment>) = rows
-        .into_iter()
-        .partition(|comment| ranks.comments.contains(&comment.cd()));
-    let others = others.iter().map(Comment::cd).collect();
-    let mut join = Join::new(
-        ranks,
-        Page {
-            others,
-            ..whole(comments)
-        },
-    );
+    let mut rows = rows_of(&ranks, &ranks.first_query(request.query), last);
+    if rows.has_more && ranks.has_unranked(&rows) {
+        rows = rows_of(&ranks, &ranks.page_query(request.query), last);
+    }
+    let mut join = Join::new(ranks, rows);
     let missing = join.missing();
     join.fill(
         request.query,
@@ -375,4 +382,23 @@ fn a_number_that_is_ahead_leads_to_the_front_page_and_others_past_the_end() {
         "{}",
         text(20, 3)
     );
+}
+
+#[test]
+fn the_front_page_reads_what_it_shows_and_one_more() {
+    let query = query(Order::Newest, 4);
+    let request = PageRequest {
+        query: &query,
+        at: PageAt::Front,
+    };
+    for (all, settled, limit) in [(0, 0, 1), (3, 0, 4), (10, 8, 7), (11, 8, 8), (30, 0, 8)] {
+        let ranked = ranked(&request, all, settled);
+        let ranks = request.plan(&ranked).unwrap().unwrap();
+        let first = ranks.first_query(&query);
+        assert_eq!(first.limit, limit, "{settled} of {all}");
+        assert!(!ranks.has_unranked(&rows_of(&ranks, &first, all)));
+        // A comment without a rank is seen, and then as many rows are read as the page can show.
+        assert!(ranks.has_unranked(&rows_of(&ranks, &first, all + 1)));
+        assert_eq!(ranks.page_query(&query).limit, 8);
+    }
 }
