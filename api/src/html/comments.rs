@@ -28,7 +28,7 @@ use crate::{
         cursor::{Cursor, CursorSealer},
         dates,
         page::{ListingPage, PageAt, PageRead, PageRequest, Wanted},
-        place::Neighbours,
+        page_position::Neighbours,
     },
     site::{PastTheEnd, Site},
     store::{KnownRecord, StoreClients},

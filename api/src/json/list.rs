@@ -21,7 +21,7 @@ use crate::{
         cursor::{Cursor, CursorSealer},
         dates,
         page::{ListingPage, PageAt, PageRequest, Wanted, check_known},
-        place::{Neighbours, Place},
+        page_position::{Neighbours, PagePosition},
     },
     site::Site,
     store::StoreClients,

@@ -35,7 +35,7 @@ use super::{
     contrast::{Contrast, Sides},
     cursor::Cursor,
 };
-use crate::{error::ApiError, ops::metrics::DriftSign, store::StoreClients};
+use crate::{error::ApiError, store::StoreClients, telemetry::metrics::DriftSign};
 pub(crate) use beyond::check_known;
 use join::{Join, Joined, Ranks};
 

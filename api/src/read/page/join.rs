@@ -17,7 +17,7 @@ use model::{
 };
 use table::{Page, PageQuery};
 
-use crate::{ops::metrics::DriftSign, read::ListingQuery, store::Difference};
+use crate::{read::ListingQuery, store::Difference, telemetry::metrics::DriftSign};
 
 /// How a page with ranks is read.
 #[derive(Debug, Clone)]
