@@ -11,6 +11,8 @@ use syn::{Attribute, Item, UseTree, visit::Visit};
 
 use crate::fixture::{documents::PROJECT, project_file};
 
+const _: crate::Engines = crate::Engines::Embedded("about the source code");
+
 /// How many `pub use` may stand between a name and the file that defines it.
 const REEXPORTS_MAX: usize = 8;
 

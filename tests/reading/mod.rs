@@ -10,3 +10,4 @@ mod readiness;
 pub(crate) mod selection;
 mod serving;
 mod turning;
+mod walks;

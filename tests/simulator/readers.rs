@@ -3,16 +3,18 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use actix_web::http::Method;
-use model::{Cd, Comment, Filter, RatingSet, Timestamp};
+use model::{Cd, Comment, Filter, FilterKey, Order, RatingSet, Timestamp};
+use page_index::{RankedQuery, Reads};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::Value;
+use table::PageQuery;
 
 use super::{
     index::Named,
     model::matches,
     plan::Mode,
-    world::{Answer, LANGUAGES, PAGE_SIZE, PRODUCT, World},
+    world::{Answer, LANGUAGES, PAGE_SIZE, PRODUCT, World, product},
 };
 use crate::fixture::data;
 
@@ -298,7 +300,54 @@ pub(crate) async fn walkers(world: &World) {
     }
 }
 
+/// The comments of a filter that both stores show to readers, by their positions.
+struct Traces {
+    rows: BTreeSet<Cd>,
+    ranks: BTreeSet<Cd>,
+}
+
+impl Traces {
+    async fn read(world: &World, filter: &Filter) -> Self {
+        let product = product();
+        let all = PageQuery {
+            key: FilterKey {
+                product: product.clone(),
+                filter: filter.clone(),
+            },
+            order: Order::Newest,
+            limit: RankedQuery::COUNT_MAX,
+            start: None,
+        };
+        let rows = world.calm_table().page(&all).await.unwrap().comments;
+        let all = RankedQuery {
+            count: RankedQuery::COUNT_MAX,
+            ..RankedQuery::new(&product, filter)
+        };
+        let index = world.servers.present();
+        let (_, ranked) = index.ranked(&[all]).await.unwrap().remove(0);
+        Self {
+            rows: rows.iter().map(Comment::cd).collect(),
+            ranks: ranked.comments.into_iter().collect(),
+        }
+    }
+
+    /// Keeps what is there at another moment, too.
+    fn retain(&mut self, other: &Self) {
+        self.rows.retain(|cd| other.rows.contains(cd));
+        self.ranks.retain(|cd| other.ranks.contains(cd));
+    }
+
+    fn have(&self, cd: &Cd) -> bool {
+        self.rows.contains(cd) || self.ranks.contains(cd)
+    }
+}
+
+/// A walk shows no comment twice. It lacks none that was there, and whose duplicate or rank existed
+/// during the whole walk, unless the page index was away.
 async fn walk(world: &World, random: &mut StdRng, filter: &Filter) {
+    let since = now();
+    let mut throughout = Traces::read(world, filter).await;
+    let mut index_was_away = false;
     let mut seen = BTreeSet::new();
     let mut pages = 0;
     let mut next = Some(listing(filter));
@@ -311,7 +360,9 @@ async fn walk(world: &World, random: &mut StdRng, filter: &Filter) {
             });
             return;
         }
+        throughout.retain(&Traces::read(world, filter).await);
         let json = answer.json();
+        index_was_away |= json["total"].is_null();
         for id in ids(&json) {
             let is_new = seen.insert(id.clone());
             let is_again = world.model.borrow().was_recreated(&id);
@@ -327,5 +378,16 @@ async fn walk(world: &World, random: &mut StdRng, filter: &Filter) {
             return;
         }
         tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
+        throughout.retain(&Traces::read(world, filter).await);
+    }
+    if index_was_away {
+        return;
+    }
+    for comment in stable(world, filter, since) {
+        let is_shown = seen.contains(comment.id.as_str());
+        world.check(is_shown || !throughout.have(&comment.cd()), || {
+            let url = listing(filter);
+            format!("a walk of {url} lacks {}: {seen:?}", comment.id)
+        });
     }
 }

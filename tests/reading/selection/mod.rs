@@ -131,6 +131,40 @@ pub(crate) async fn check_ranks(
     }
 }
 
+/// Asks for what follows some positions: those of comments, and those just beside them. Compares
+/// with brute force.
+pub(crate) async fn check_after(
+    index: &PageIndex,
+    product: &Product,
+    filter: &Filter,
+    random: &mut StdRng,
+) {
+    let mut positions = Vec::new();
+    for comment in product.comments.sample(random, 30) {
+        positions.push(comment.cd.clone());
+        positions.extend(comment.cd.just_before());
+        positions.extend(comment.cd.just_after());
+    }
+    for (order, skip, position) in iproduct!([Order::Newest, Order::Oldest], [0, 3], &positions) {
+        let mut expected = product.listing(filter, order);
+        expected.retain(|cd| order.compare(cd, position).is_gt());
+        let query = RankedQuery {
+            order,
+            after: Some(position),
+            skip,
+            count: 20,
+            ..RankedQuery::new(&product.id, filter)
+        };
+        let found = ask(index, query).await;
+        let from_skip = expected.into_iter().skip(usize::try_from(skip).unwrap());
+        let shape = product.shape;
+        assert!(
+            found.comments.iter().eq(from_skip.take(20)),
+            "{shape}: {query:?}: {found:?}"
+        );
+    }
+}
+
 async fn ask(index: &PageIndex, query: RankedQuery<'_>) -> Ranked {
     index
         .ranked(&[query], TABLE_ID, now())
@@ -165,6 +199,7 @@ pub(crate) async fn check_product(index: &PageIndex, product: &Product, random: 
         let mut skips: Vec<u64> = (0..=total + 1).collect();
         skips.extend([total + 1000, 100_000_000_000_000]);
         check_ranks(index, product, filter, None, &skips).await;
+        check_after(index, product, filter, random).await;
         let instant = product.comments.choose(random).unwrap().cd.created_at;
         for as_of in [instant, instant.plus_ms(-1), Timestamp::MIN] {
             let mut some: Vec<u64> = skips.sample(random, 60).copied().collect();
