@@ -114,12 +114,16 @@ impl Imports {
 }
 
 fn is_test(item: &Item) -> bool {
-    let attributes: &[Attribute] = match item {
-        Item::Mod(item) => &item.attrs,
-        Item::Fn(item) => &item.attrs,
-        Item::Impl(item) => &item.attrs,
-        Item::Use(item) => &item.attrs,
-        _ => &[],
+    let attributes: &[Attribute] = if let Item::Mod(item) = item {
+        &item.attrs
+    } else if let Item::Fn(item) = item {
+        &item.attrs
+    } else if let Item::Impl(item) = item {
+        &item.attrs
+    } else if let Item::Use(item) = item {
+        &item.attrs
+    } else {
+        &[]
     };
     attributes.iter().any(|attribute| {
         let condition = attribute.meta.require_list();
@@ -204,7 +208,7 @@ fn from_root(files: &[File], module: &[String], path: &[String]) -> Option<Names
 }
 
 /// The file that defines what a path from the root of the crate names.
-fn defining<'a>(files: &'a [File], mut path: Names) -> &'a File {
+fn defining(files: &[File], mut path: Names) -> &File {
     for _ in 0..REEXPORTS_MAX {
         let file = (0..=path.len())
             .rev()

@@ -201,6 +201,10 @@ impl RedisIndex {
                 )));
             }
         }
+        let position = match after {
+            Some(cd) => cd.id.as_str(),
+            None => "",
+        };
         Routed::call(&self.scripts.ranked, &keys)
             .arg(order.to_string())
             .arg(skip)
@@ -208,7 +212,7 @@ impl RedisIndex {
             .arg(score_text(as_of))
             .arg(score_text(settled_at))
             .arg(sets)
-            .arg(after.map_or("", |cd| cd.id.as_str()))
+            .arg(position)
             .arg(score_text(after.map(|cd| cd.created_at)))
     }
 

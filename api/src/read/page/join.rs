@@ -421,6 +421,20 @@ mod tests {
                 "8",
                 "c9 c8 c6: duplicate c8, 1 rows, followed",
             ),
+        ] {
+            assert_eq!(joined(false, ranks, rows, false, found), expected, "{what}");
+        }
+        let cut = joined(false, "9 8 7 6|5", "9 8", true, "7");
+        assert_eq!(
+            cut, "c9 c8 c7: rank c6, followed",
+            "rows that were not read are not missing"
+        );
+        assert_eq!(joined(false, "9 8", "9 8", true, ""), "c9 c8: followed");
+    }
+
+    #[test]
+    fn an_id_that_has_two_ranks_is_shown_once() {
+        for (what, ranks, rows, found, expected) in [
             (
                 "an id twice at one time",
                 "9 8 8 6|5",
@@ -445,12 +459,6 @@ mod tests {
         ] {
             assert_eq!(joined(false, ranks, rows, false, found), expected, "{what}");
         }
-        let cut = joined(false, "9 8 7 6|5", "9 8", true, "7");
-        assert_eq!(
-            cut, "c9 c8 c7: rank c6, followed",
-            "rows that were not read are not missing"
-        );
-        assert_eq!(joined(false, "9 8", "9 8", true, ""), "c9 c8: followed");
     }
 
     #[test]
