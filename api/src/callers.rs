@@ -1,4 +1,4 @@
-//! Who may write and moderate: the callers with a known token of the scope.
+//! The callers that may write and moderate: those with a known token of the scope.
 //!
 //! A person may replace a token under its name. What belongs to a client belongs to the name, so it
 //! stays ([ADR 78](../../docs/adr/0078-what-a-client-did-belongs-to-its-name-and-the-product.md)).
@@ -28,7 +28,7 @@ fn find<'known>(known: &'known [NamedToken], token: &str) -> Option<&'known Name
     found
 }
 
-/// Who sends a request: the token that came with it, if the service knows that token.
+/// The sender of a request: the token that came with it, if the service knows that token.
 pub(crate) struct Caller {
     settings: web::Data<ApiSettings>,
     token: Option<NamedToken>,
@@ -67,7 +67,7 @@ impl Caller {
         }
     }
 
-    /// Whether the token has this scope. For what everybody may read, any other token counts as
+    /// Whether the token has this scope. For public reads, any other token counts as
     /// none.
     pub(crate) fn may(&self, scope: TokenScope) -> bool {
         self.check(scope).is_ok()

@@ -64,7 +64,7 @@ pub(crate) enum ApiError {
     FilterDoesNotMatch { language: String, rating: u8 },
     #[error("Page {page} lies past the end: the last is page {total_pages}.")]
     PastTheEnd { page: u64, total_pages: u64 },
-    /// The same in stable numbering, where the newest comments are on a page without a number.
+    /// Past the end in stable numbering, where the newest comments are on a page without a number.
     #[error("{}", end_of_numbers(*page, *archived))]
     PastTheArchive { page: u64, archived: u64 },
     #[error("This Idempotency-Key was used for another request.")]

@@ -1,5 +1,5 @@
-//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/pages.md). It is read
-//! once, at the start.
+//! A site's own look, from the folder that `PAGEMARK_SITE_DIR` names (docs/pages.md). The service
+//! reads it once, at its start.
 //!
 //! The files are the site's own, so they are trusted. What the content security policy of pages
 //! (`http::error_page`) forbids, browsers leave out.
@@ -23,7 +23,7 @@ const OWN_STYLE: &str = include_str!("../static/style.css");
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) style_sheet: Asset,
-    /// The same rules, for a fragment.
+    /// These rules, for a fragment.
     pub(crate) fragment_style_sheet: Asset,
     pub(crate) header: String,
     pub(crate) footer: String,

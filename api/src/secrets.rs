@@ -168,7 +168,7 @@ impl fmt::Display for NamedToken {
 }
 
 /// A key that seals cursors: 32 bytes, which are the two AES-128 keys of AES-SIV. They must be
-/// random and secret. It is never logged.
+/// random and secret. The log never has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[debug("CursorKey(…)")]
 pub struct CursorKey(pub [u8; 32]);

@@ -20,8 +20,8 @@ use crate::{
     texts::{Interface, InterfaceLanguage, InterfaceTexts},
 };
 
-/// The first parts of the paths of this service. A base path that began with one could not be told
-/// from a path of the service.
+/// The first parts of the paths of this service. A base path that began with one could be mistaken
+/// for a path of the service.
 const ROOTS: [&str; 14] = [
     "api",
     "comments",
@@ -369,7 +369,7 @@ impl Site {
 
     /// The settings that pages of comments depend on. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> String {
-        // A new field must be named here, so that nobody forgets to decide about it.
+        // A new field must be named here, so that no release forgets to decide about it.
         let SiteSettings {
             public_url: _,
             indexable,

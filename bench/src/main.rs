@@ -73,7 +73,8 @@ enum BenchCommand {
     /// Keeps the reports of several runs in bench/results, and writes their figures into the
     /// documents and plots.
     Publish { files: Vec<PathBuf> },
-    /// Compares two revisions by the reports of their rounds. `make bench BASE=REV` runs the rounds.
+    /// Compares two revisions by the reports of their rounds. `make bench BASE=REV` runs the
+    /// rounds.
     CompareRevisions {
         /// Its folders 1, 2 and so on have the base's reports.
         base: PathBuf,

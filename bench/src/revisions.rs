@@ -94,7 +94,7 @@ fn refuse_failures(revision: &str, rounds: &[Results]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The measurement and the name of each figure. Those that only the base has are the last.
+/// The measurement and the name of each figure. Figures that only the base has are the last.
 fn names<'report>(
     base: &'report [Results],
     new: &'report [Results],
@@ -175,7 +175,7 @@ fn row(measurement: &str, base: &[&Figure], new: &[&Figure]) -> anyhow::Result<V
     ])
 }
 
-/// It is not finite if only the base is 0.
+/// Not finite if only the base is 0.
 fn ratio(base: f64, new: f64) -> f64 {
     if base == new { 1.0 } else { new / base }
 }

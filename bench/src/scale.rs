@@ -203,8 +203,8 @@ async fn reads(
     .await
 }
 
-/// The time that the last page takes, as a multiple of page 2's, in rounds of so many requests of
-/// each.
+/// The time that the last page takes, as a multiple of page 2's, in rounds of this number of
+/// requests of each.
 async fn last_page(
     stores: &FilledStores,
     listing: &ExpectedListing,

@@ -43,7 +43,7 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time for a table to become active, and for a call that a service throttles.
 pub(crate) const READY_WITHIN: Duration = Duration::from_secs(300);
 
-/// A table on an engine with a file in a folder of its own, or on a service.
+/// A table on an engine with a file in a separate folder, or on a service.
 pub(crate) struct TableStore {
     pub(crate) table: Table,
     engine: Option<(Engine, TempDir)>,

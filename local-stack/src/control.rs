@@ -75,7 +75,7 @@ impl Running {
 #[derive(Debug, Serialize, Deserialize)]
 struct ControlRequest {
     version: String,
-    /// A `RunArgs`. It is read only if the version is right, because another version may have other
+    /// A `RunArgs`. Read only if the version is right, because another version may have other
     /// arguments.
     args: serde_json::Value,
 }
@@ -89,7 +89,7 @@ pub struct ControlSocket {
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        // Somebody may have removed it already.
+        // A user may have removed it already.
         fs::remove_file(&self.path).ok();
     }
 }

@@ -33,7 +33,7 @@ const UP: &str = "up";
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// The process that uses a data folder, as the lock file names it. A process that ends in order
-/// erases its name. So a name in a folder that nobody has locked is that of a killed process.
+/// erases its name. So a name in an unlocked folder is that of a killed process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[display("`pagemark {command}` (process {process})")]
 pub(crate) struct Holder {
@@ -77,7 +77,7 @@ impl Holder {
 /// A folder that is there, when a process wants to use it.
 #[derive(Debug)]
 pub(crate) enum Occupancy {
-    /// It is free, and stays so while this value lives.
+    /// The folder is free, and stays so while this value lives.
     Free(DataDir),
     /// A process uses it; `None` if the lock file does not name the process.
     Used(Option<Holder>),
@@ -112,7 +112,7 @@ impl DataDir {
             .with_context(|| cannot_be_used(path))?;
         check_is_usable(path)?;
         let kept = Self::locked(path.to_owned(), None)?;
-        // It may be what a killed stack left behind. Whoever names a folder wants to keep it.
+        // It may be what a killed stack left behind. A user who names a folder wants to keep it.
         fs::remove_file(path.join(TEMPORARY_MARKER)).ok();
         Ok(kept)
     }
@@ -276,7 +276,8 @@ fn check_owner(folder: &Path, user: u32) -> anyhow::Result<()> {
     let mut owner = [DATA_FILE, LOCK_FILE]
         .into_iter()
         .find_map(|name| owner_of(&folder.join(name)));
-    // Somebody else's empty folder is fine if this user may write there. Root may write everywhere.
+    // An empty folder of another user is fine if this user may write there. Root may write
+    // everywhere.
     if owner.is_none() && user == 0 {
         owner = owner_of(folder);
     }

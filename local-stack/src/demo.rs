@@ -66,7 +66,7 @@ struct DemoProduct {
     details: ProductDetails,
 }
 
-/// What is written in a language: titles, sentences for any product, and sentences for one.
+/// The texts in a language: titles, sentences for any product, and sentences for one.
 #[derive(Deserialize)]
 struct Voice {
     language: Language,

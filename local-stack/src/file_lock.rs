@@ -15,7 +15,7 @@ pub(crate) struct FileLock(File);
 
 impl FileLock {
     /// Takes the lock of a file, which is created if it is missing. Only its owner may read it
-    /// afterwards, because whoever may read it may lock it.
+    /// afterwards, because every user who may read it may lock it.
     ///
     /// # Errors
     /// [`TryLockError::WouldBlock`] if another process, or another part of this one, holds the

@@ -90,7 +90,7 @@ impl IndexHost {
     }
 
     /// A client of the index. Connections to Redis live on the threads that use them, so the API
-    /// needs a client of its own.
+    /// needs a separate client.
     pub(crate) fn client(&self) -> Result<PageIndex, StoreError> {
         match self {
             Self::Embedded(embedded) => Ok(PageIndex::new(embedded.index.clone(), INDEX_MAX_AGE)),
@@ -177,7 +177,7 @@ impl Embedded {
     }
 
     /// Advances the watermarks to the present. The caller knows that the index has every change,
-    /// and that nobody can make one any more. A failure is logged: the next start then takes
+    /// and that no more can come. A failure is logged: the next start then takes
     /// longer.
     pub(crate) async fn leave_nothing_to_reconcile(&self) {
         let index = PageIndex::new(self.index.clone(), INDEX_MAX_AGE);

@@ -1,4 +1,4 @@
-//! The parts of a stack that run as long as it does. One that ends earlier ends the process,
+//! The parts of a stack that run as long as it does. A part that ends earlier ends the process,
 //! because a supervisor such as systemd restarts a process and cannot see a part.
 
 use std::panic::AssertUnwindSafe;
@@ -44,7 +44,7 @@ impl Parts {
         }
     }
 
-    /// Waits for the first part that ends by itself, and says which and why.
+    /// Waits for the first part that ends unasked, and says which and why.
     pub(crate) fn ended(&self) -> impl Future<Output = String> + use<> {
         let mut ended = self.ended.subscribe();
         async move {

@@ -32,7 +32,7 @@ pub(crate) async fn begin_watermark(table: &Table) -> Result<(), StoreError> {
 }
 
 /// Ends the leases of the repair job. The caller has the only engine on the table, so runs of the
-/// last stack have ended. A run of another process that has survived stops when it finds its lease
+/// last stack have ended. A surviving run in a different process stops when it finds its lease
 /// gone.
 pub async fn release_leases(table: &Table) -> Result<(), StoreError> {
     for (scope, lease) in table.leases().await? {

@@ -1,6 +1,6 @@
 //! The room on the disk of a data folder. When there is none, the engine refuses writes, and what
-//! was written before can still be read. So the stack goes on: it says why it takes no writes,
-//! once, until there is room again. The mappings repeat what fails meanwhile.
+//! was written before can still be read. So the stack keeps running: it says why it takes no
+//! writes, once, until there is room again. The mappings repeat what fails meanwhile.
 
 use std::{
     io,

@@ -265,7 +265,7 @@ impl Stack {
         looked_at(self.index_state.clone()).await;
     }
 
-    /// Waits for the first part of the stack that ends by itself, and says which and why. Such a
+    /// Waits for the first part of the stack that ends unasked, and says which and why. Such a
     /// stack must be stopped.
     pub fn part_ended(&self) -> impl Future<Output = String> + use<> {
         self.parts.ended()
@@ -304,7 +304,7 @@ impl Stack {
         // 4. The engine. If a task still shared it, the last one to drop it would stop it.
         if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {
             if keeps_data {
-                // The next start can do it. An engine that has ended by itself would not, and a
+                // The next start can do it. An engine that has ended unasked would not, and a
                 // sweep may be under way.
                 let trimmed = trim_processed(&engine, self.table.name(), &self.mappings);
                 timeout(CATCH_UP_TIMEOUT, trimmed).await.ok();

@@ -211,7 +211,7 @@ async fn a_malformed_second_request_is_told_that_its_connection_closes_and_count
         stream.read_to_string(&mut second).await.unwrap();
         assert!(second.starts_with("HTTP/1.1 400 "), "{second}");
         assert!(second.contains("\r\nconnection: close\r\n"), "{second}");
-        // It is counted and logged after its client has the answer.
+        // The request is counted and logged after its client has the answer.
         wait_for("the count and the log", async || {
             let counted = api.metric("pagemark_http_requests_malformed_total").await;
             let log = api.log();

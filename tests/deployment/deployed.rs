@@ -203,7 +203,7 @@ async fn a_broken_record_is_quarantined_or_reported_and_its_neighbours_are_appli
     stores.finish().await;
 }
 
-/// A function refuses what is no event, and repeats nothing of it.
+/// A function refuses what is not an event, and repeats nothing of it.
 async fn assert_refuses(function: &Function, event: &str) {
     match function.invoke(event.to_owned(), TIMEOUT).await {
         Outcome::Error(error) => {

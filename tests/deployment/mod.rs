@@ -1,4 +1,4 @@
-//! What is deployed to AWS: the template, the programs in their packages, and what operators see.
+//! The deployment to AWS: the template, the programs in their packages, and what operators see.
 
 mod cluster;
 mod deployed;

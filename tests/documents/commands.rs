@@ -97,7 +97,7 @@ const SERVERS: [(&str, &str); 2] = [
 
 const COMMANDS: [&str; 2] = ["console", "sh"];
 
-/// Kinds of blocks that are no commands.
+/// Kinds of blocks that are not commands.
 const OTHER_KINDS: [&str; 8] = [
     "apache", "css", "html", "http", "ini", "json", "nginx", "text",
 ];
@@ -121,7 +121,7 @@ const FILES: [(&str, &str); 6] = [
 const COMMENT: &str = "{\"id\":\"of-a-file\",\"product\":\"milk-jug\",\"language\":\"en\",\"rating\":5,\
      \"created_at\":\"2024-05-03T10:00:00Z\",\"body\":\"Good\"}\n";
 
-/// The programs of the documents. Those of `cargo run --bin` are built already.
+/// The programs of the documents. The programs of `cargo run --bin` are built already.
 const PROGRAMS: [(&str, &str); 4] = [
     (
         "pagemark",
@@ -172,7 +172,7 @@ fn clone() -> TempDir {
 
 /// One script of numbered blocks. What each prints goes into a file with its number.
 fn script(blocks: &[(usize, &Block)]) -> String {
-    // The script has a process group of its own, which ends with it.
+    // The script has a separate process group, which ends with it.
     let mut lines = vec!["trap 'trap \"\" TERM; kill 0' EXIT".to_owned()];
     for (number, block) in blocks {
         let text = block
@@ -456,7 +456,7 @@ async fn customers_write_in_a_form_of_the_shop_and_its_staff_decides() {
     let script = of_shop("queue.mjs");
     let (_queue_server, queue) = serve(node, &[&script], port, api.authority()).await;
 
-    // Nobody sees a review before the staff has decided.
+    // A review is hidden until the staff has decided.
     let page = page_path("espresso-machine");
     for (language, server, status_before) in [("Node.js", &in_node, 404), ("PHP", &in_php, 200)] {
         write_review(server, language).await;

@@ -216,7 +216,7 @@ async fn a_filter_is_404_only_when_no_comment_of_the_product_waits_for_its_ranks
         waiting.body.contains("still being put into its pages"),
         "{waiting:?}"
     );
-    // Nor does a page past the end of another filter.
+    // Nor does a page past the end of a different filter.
     assert_not_yet_listed(&api.http.get(&listing("language=en&page=9")).await);
     stores.deliver_all().await;
     assert_eq!(api.http.get(page).await.status, 404);

@@ -1,4 +1,4 @@
-//! A site can show comments in pages of its own, as `docs/pages.md` describes.
+//! A site can show comments in its own pages, as `docs/pages.md` describes.
 
 use std::{
     collections::BTreeSet,

@@ -1,4 +1,5 @@
-//! What readers are promised: which comments a page shows, in which order, while anything lags or fails.
+//! What readers are promised: which comments a page shows, in which order, while anything lags or
+//! fails.
 
 mod backends;
 mod behind;

@@ -142,7 +142,7 @@ async fn a_scheduled_run_rebuilds_what_was_lost_and_nothing_that_another_run_fil
     stores.assert_index().await;
     assert_no_rebuild(&stores, "nothing is lost").await;
     stores.index.clear().await.unwrap();
-    // The index of another table.
+    // A different table's index.
     let other = stores.index.begin_rebuild().await.unwrap();
     stores
         .index

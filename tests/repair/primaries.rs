@@ -1,5 +1,5 @@
 //! A rebuild reads the table's index `primaries` and nothing else of the comments, and still misses
-//! none. Those that change meanwhile are in `tests/simulator`.
+//! none. Comments that change meanwhile are in `tests/simulator`.
 //!
 //! A rebuild also reads the journal of the last minutes, which would hide comments that it
 //! otherwise missed. So most comments here are put directly into the table, without the writers.
@@ -122,7 +122,7 @@ async fn a_rebuild_of_a_table_without_the_index_fails_and_leaves_the_page_index_
 #[ignore = "takes long"]
 async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
     let stores = Stores::start().await;
-    // Neither the settle delay nor the overlap reaches back.
+    // Neither the minimum age nor the overlap reaches back.
     let queries_before_last_shard = usize::try_from(PRIMARIES_SHARDS).unwrap() - 1;
     let run = HeldRun::start(
         &stores,

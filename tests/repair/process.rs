@@ -191,7 +191,7 @@ fn commands(runs: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// An audit resumes from its checkpoints. One that is ahead of the work would leave damage.
+/// An audit resumes from its checkpoints. A checkpoint ahead of the work would leave damage.
 #[tokio::test]
 #[ignore = "takes long"]
 async fn an_audit_killed_at_checkpoints_is_completed_since_it_began() {

@@ -215,7 +215,7 @@ async fn walk_at_rest(world: &World, expected: &[&str], filter: &Filter) {
     let mut shown = Vec::new();
     let mut next = Some(listing(filter));
     while let Some(url) = next {
-        // A walk that goes on after the last comment is wrong already.
+        // A walk that continues after the last comment is wrong already.
         if shown.len() > expected.len() {
             break;
         }

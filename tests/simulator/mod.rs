@@ -205,7 +205,7 @@ async fn write(world: &World) {
     futures_util::future::join_all(writers).await;
 }
 
-/// Everybody but the writers. Readers stop in a calm world. Repairs and starts come to their end,
+/// All actors but the writers. Readers stop in a calm world. Repairs and starts come to their end,
 /// because half a repair may leave a wrong rank behind, which only `recent` repairs.
 fn act(world: &World) -> Vec<Actor<'_>> {
     let mut actors = repairs(world);

@@ -33,18 +33,18 @@ impl From<&Comment> for Seen {
     }
 }
 
-/// What a comment is at some time; `None` while there is no such comment.
+/// What a comment is at some time; `None` while the comment does not exist.
 pub(crate) type State = Option<Comment>;
 
 #[derive(Debug, Default)]
 struct Known {
-    /// The last state that a writer was told of, if nobody can have changed it since.
+    /// The last state that a writer knows, unless it may have changed since.
     certain: Option<State>,
     /// States that may be the present one too. The outcome of their writes is not known, or others
     /// were under way.
     maybe: Vec<State>,
     writes_under_way: usize,
-    /// Nobody knows which of the writes under way comes last.
+    /// The order of the writes under way is unknown.
     overlaps: bool,
     /// Writes without an answer may be done until then.
     unknown_until: Option<Timestamp>,
@@ -70,7 +70,7 @@ impl Known {
 pub(crate) struct Model {
     comments: BTreeMap<CommentId, Known>,
     bodies: BTreeMap<String, BTreeSet<CommentId>>,
-    /// Bodies of posts whose outcome is not known. Nobody knows the ids of their comments.
+    /// Bodies of posts whose outcome is not known. The ids of their comments are unknown.
     pub(crate) unanswered: BTreeSet<String>,
 }
 
@@ -206,7 +206,7 @@ impl Model {
             .any(|(known, comment)| known.as_str() == id && comment.times_created > 1)
     }
 
-    /// What is wrong with the comments that the table has at the end.
+    /// The errors in the comments that the table has at the end.
     pub(crate) fn differences(&self, truth: &[Comment]) -> Vec<String> {
         let mut problems = Vec::new();
         let truth: BTreeMap<&CommentId, Seen> = truth
@@ -236,7 +236,7 @@ impl Model {
     }
 }
 
-/// Whether a comment of the product that everybody reads matches a filter.
+/// Whether a comment of the product that readers ask for matches a filter.
 pub(crate) fn matches(filter: &Filter, comment: &Comment) -> bool {
     comment.product.as_str() == PRODUCT && filter.matches(&comment.placement())
 }

@@ -46,7 +46,7 @@ struct Drawn {
     ago_ms: i64,
     /// How long the process lives, if processes die.
     lives_for: Duration,
-    /// Whether an audit is a rolling one, which has no beginning of its own.
+    /// Whether an audit is a rolling one, which has no beginning.
     rolling: bool,
 }
 
@@ -220,7 +220,7 @@ async fn erase_imported(world: &World, job: &Job) {
     if let Some(report) = erased {
         note(world, &report);
         is_complete = report.exit_code() & BAD == 0;
-        // Nobody writes a malformed comment here.
+        // No writer makes a malformed comment here.
         let mut unresolved = report.unresolved.iter();
         let malformed = unresolved.find(|what| what.contains("attribute"));
         world.check(malformed.is_none(), || {

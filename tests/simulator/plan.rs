@@ -18,7 +18,7 @@ pub(crate) enum Mode {
     AnyFaults,
 }
 
-/// An actor or a kind of fault. Each draws from a stream of its own, so one that is left out
+/// An actor or a kind of fault. Each draws from a separate stream, so one that is left out
 /// changes no other.
 #[derive(
     Debug,
@@ -114,7 +114,7 @@ impl Part {
     /// Whether less can be checked before the last repair, because something is lost that only a
     /// repair brings back.
     fn hides_faults(self) -> bool {
-        // A page index that can be killed has no other faults of its own.
+        // A page index that can be killed has no other faults.
         matches!(
             self,
             Self::Damage
@@ -126,7 +126,7 @@ impl Part {
         )
     }
 
-    /// What cannot happen to a page index in the process of `pagemark up`.
+    /// Faults that cannot happen to a page index in the process of `pagemark up`.
     fn is_of_servers(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,4 @@
-//! Who reads. Every answer keeps its promises, whatever has failed.
+//! The readers. Every answer keeps its promises, also while anything fails.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -74,8 +74,8 @@ fn stable(world: &World, filter: &Filter, since: Timestamp) -> Vec<Comment> {
 }
 
 /// Whether a 404 is wrong: a comment that was posted, and never edited, is beyond the ranks that
-/// were looked at last. One that lacks its rank between two others is not noticed, nor is an edit
-/// before it is fanned out.
+/// were looked at last. A comment that lacks its rank between two others is not noticed, nor is an
+/// edit before it is fanned out.
 fn is_wrong_404(world: &World, filter: &Filter, answer: &Answer, since: Timestamp) -> bool {
     let looked_at_last = answer.named.iter().rev().take(2);
     let ranked: Vec<&Cd> = looked_at_last.flat_map(|named| &named.comments).collect();

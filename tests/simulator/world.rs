@@ -49,7 +49,7 @@ pub(crate) fn beginning() -> Timestamp {
     Timestamp::from_epoch_ms(1_790_000_000_000).unwrap()
 }
 
-/// The product that everybody reads. Another one is only imported to.
+/// The product that readers ask for. Another one is only imported to.
 pub(crate) const PRODUCT: &str = "p";
 pub(crate) const OTHER_PRODUCT: &str = "q";
 pub(crate) const LANGUAGES: [&str; 2] = ["en", "ko"];
@@ -105,7 +105,7 @@ pub(crate) struct World {
     pub(crate) killed: Notify,
     /// It has been started, and its page index was not looked at yet.
     pub(crate) is_starting: Cell<bool>,
-    /// What is on the disk.
+    /// The files on the disk.
     pub(crate) folder: TempDir,
 }
 

@@ -1,4 +1,4 @@
-//! Who writes: customers post, editors change and delete, an importer creates again what it has
+//! The writers: customers post, editors change and delete, an importer creates again what it has
 //! deleted. Each goes through the API of one of two processes, or through the table as an import
 //! does.
 
@@ -237,7 +237,7 @@ pub(crate) fn imported_author() -> AuthorId {
 }
 
 /// Creates and deletes comments under few ids and with few dates, so that many have equal times.
-/// Some are hidden, and one is of another product.
+/// Some are hidden, and one belongs to a different product.
 pub(crate) async fn importer(world: &World) {
     let mut random = world.plan.random("the importer");
     let table = world.table("import");

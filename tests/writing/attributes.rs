@@ -29,7 +29,7 @@ fn raw(answer: &Answer) -> &str {
     &after[..end.unwrap()]
 }
 
-/// Everybody reads the attributes, from the primary item and from duplicates. Only a token shows
+/// Readers get the attributes, from the primary item and from duplicates. Only a token shows
 /// the author.
 async fn assert_reads(http: &Http, id: &str) {
     let of_comment = format!("/api/v1/comments/{id}");
@@ -145,7 +145,7 @@ async fn a_token_lists_all_comments_of_an_author_by_cursor() {
         }
         assert_eq!(listed, expected, "{page_size}");
     }
-    // What was deleted, or given to another author, is not listed.
+    // A comment that was deleted, or given to another author, is not listed.
     http.delete(&last).await.expect(204);
     let first = expected[0]["id"].as_str().unwrap();
     http.patch(first, &json!({ "author_id": "8" }))

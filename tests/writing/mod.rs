@@ -1,4 +1,5 @@
-//! What writers are promised: which changes are taken, what they are guarded by, and what they leave.
+//! What writers are promised: which changes are taken, what they are guarded by, and what they
+//! leave.
 
 mod attributes;
 mod input;

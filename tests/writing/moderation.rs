@@ -71,7 +71,7 @@ async fn readers_get_404_for_a_hidden_comment_and_moderators_get_it() {
     let seen = moderator.get_with_token(&address).await;
     assert_eq!(seen.header("cache-control"), Some("no-store"));
     assert_eq!(seen.expect(200)["status"], "hidden");
-    // A page that a cache holds is no longer the same.
+    // A page that a cache holds has changed.
     let after = http
         .send(Method::GET, &listing(""), &[("if-none-match", &tag)], b"")
         .await;
@@ -98,8 +98,8 @@ async fn readers_get_404_for_a_hidden_comment_and_moderators_get_it() {
     api.finish_with(stores).await;
 }
 
-/// Posts a comment twice under the same key. It is created once, and waits for a moderator. Returns
-/// its id.
+/// Posts a comment twice under the same key. The comment is created once, and waits for a
+/// moderator. Returns its id.
 async fn post_twice(writer: &Http, number: u32) -> String {
     let target = format!("{}/comments", product_path(PRODUCT));
     let key = format!("key-{number}");
@@ -129,7 +129,7 @@ async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() 
     for number in 0..5 {
         posted.push(post_twice(&writer, number).await);
     }
-    // Those of one millisecond are in the order of their ids.
+    // Comments of one millisecond are in the order of their ids.
     posted.sort();
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("")).await.expect(200)["total"], 0);

@@ -126,7 +126,7 @@ async fn a_record_is_written_at_the_expected_revision_or_not_at_all() {
     assert_refused(&refused, Some(&first));
     let refused = put(http, "p", &[("if-match", "\"other\"")], &named("B")).await;
     assert_refused(&refused, Some(&first));
-    // The same again changes nothing.
+    // A repetition changes nothing.
     let same = put(http, "p", &[], &named("A")).await;
     assert_eq!(same.status, 200);
     assert_eq!(tag(&same), first);
@@ -184,7 +184,7 @@ async fn import(stores: &Stores, folder: &Path, name: &str, options: &[&str]) ->
     pagemark::run(&[&command, options].concat()).await
 }
 
-/// An existing record stays, unless the import is told to update. Bad lines are named, and the
+/// An existing record stays, unless the import has `--update`. Bad lines are named, and the
 /// others imported. `lines` are those of the four records.
 async fn assert_changed_records_differ(stores: &Stores, folder: &Path, lines: &str) {
     let mut changed = lines.replace("Only", "Just");
@@ -268,7 +268,7 @@ async fn a_site_moves_with_the_records_of_its_products() {
     assert_changed_records_differ(&to, folder, &lines).await;
     assert_links_stay(&from, folder, &lines).await;
 
-    // An item that is no record is named, and the rest exported.
+    // An item that is not a record is named, and the rest exported.
     let (pk, sk) = record_key(&data::product("broken"));
     let broken = HashMap::from([
         ("pk".to_owned(), AttributeValue::S(pk)),

@@ -73,7 +73,7 @@ impl AnswerMemory {
         })
     }
 
-    /// `None` when there is no room in time.
+    /// `None` when room does not become free in time.
     async fn wait_for_room(&self, bytes: usize) -> Option<Room> {
         if bytes > self.bytes {
             return None;

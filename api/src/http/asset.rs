@@ -37,7 +37,7 @@ impl Asset {
         format!("{}?{}", self.path, self.version)
     }
 
-    /// The answer that sends the file, for a request with this query. Under the query of another
+    /// The answer that sends the file, for a request with this query. Under the query of different
     /// content it must not stay in caches: another version of the service may run beside this one.
     pub(crate) fn answer(&self, query: &str) -> HttpResponse {
         let caching = if query == self.version {

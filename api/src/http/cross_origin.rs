@@ -24,7 +24,7 @@ const EXPOSED: &str = "ETag, Link, Location, Retry-After, X-Request-Id";
 const PREFLIGHT: [(HeaderName, &str); 4] = [
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
-    // Browser monitoring adds `Traceparent` by itself; without it here, each such read would fail.
+    // Browser monitoring adds `Traceparent` unasked; without it here, each such read would fail.
     (
         header::ACCESS_CONTROL_ALLOW_HEADERS,
         "If-None-Match, Traceparent, X-Request-Id",

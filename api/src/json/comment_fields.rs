@@ -336,7 +336,7 @@ mod tests {
         }
     }
 
-    /// Why a text is no JSON object.
+    /// Why a text is not a JSON object.
     fn problem(json: &str) -> String {
         match content(json) {
             Err(ApiError::BrokenBody(problem)) => problem,
@@ -361,7 +361,7 @@ mod tests {
         );
     }
 
-    /// A text of so many characters, each two escapes.
+    /// A text of this number of characters, each two escapes.
     fn emoji(chars: usize) -> String {
         "\\ud83d\\ude00".repeat(chars)
     }

@@ -312,7 +312,7 @@ impl FromParameters for Option<Language> {
     }
 }
 
-/// Of a list without cursors.
+/// The page size of a list without cursors.
 impl FromParameters for PageNumber {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         Ok(given.get(&PAGE_OF_LIST)?.unwrap_or(Self::FIRST))

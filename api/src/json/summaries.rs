@@ -31,7 +31,7 @@ impl FromParameters for SummariesRequest {
     }
 }
 
-/// What is wrong with the products of a request.
+/// The errors of the products of a request.
 fn problem_of(products: &[ProductId]) -> Option<String> {
     if products.is_empty() {
         let problem = "is missing: name each product once, as in product=a&product=b";

@@ -48,9 +48,9 @@ impl Sides {
         })
     }
 
-    /// Both comments, from the answers to [`Sides::queries`]; `None` unless both exist. Those that
-    /// the page shows are taken from it. The rest of a page does not need the others, so an error
-    /// is logged and leaves them out.
+    /// Both comments, from the answers to [`Sides::queries`]; `None` unless both exist. Comments
+    /// that the page shows are taken from it. The rest of a page does not need the others, so an
+    /// error is logged and leaves them out.
     pub(super) async fn read(
         self,
         stores: &StoreClients,

@@ -1,5 +1,5 @@
-//! A value that is read for all requests at once. One task at a time reads it. It is read again
-//! when it is old, and after a pause when a read failed.
+//! A value that is read for all requests at once. One task at a time reads it. The value is read
+//! again when old, and after a pause when a read failed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -80,8 +80,8 @@ impl<T: Clone + Send + 'static> Kept<T> {
         self.state.lock().pauses(Instant::now())
     }
 
-    /// The value, or `None` while it cannot be read. If it is older than its pause, `read` begins,
-    /// and nobody waits for it. A read that has begun ends, also when its requester has gone.
+    /// The value, or `None` while it cannot be read. If it is older than its pause, `read` begins
+    /// in the background. A read that has begun ends, also when its requester has gone.
     pub(crate) async fn get<R>(self: &Arc<Self>, read: impl FnOnce() -> R) -> Option<T>
     where
         R: Future<Output = Option<Fresh<T>>> + Send + 'static,

@@ -53,7 +53,7 @@ const FOREVER: Duration = Duration::from_secs(1 << 32);
 pub(crate) struct StoreClients {
     table: PerThread<Table>,
     index: PerThread<PageIndex>,
-    /// Markers of the page index must carry it. It is asked for first when it is used, so the
+    /// Markers of the page index must carry it. The first use asks for it, so the
     /// service can start while DynamoDB is down.
     table_id: Arc<Kept<String>>,
     records: ProductCache,
@@ -106,8 +106,8 @@ impl StoreClients {
             .await
     }
 
-    /// Counts a difference that a page met. If it lasts, repair is told of it in the background: no
-    /// reader waits.
+    /// Counts a difference that a page met. A lasting one is reported to repair in the background:
+    /// no reader waits.
     pub(crate) fn report(&self, difference: Difference) {
         self.metrics.count_drift_sign(difference.sign);
         if !self.reports.lock().take_up(&difference, now()) {
@@ -165,7 +165,7 @@ impl StoreClients {
     }
 
     /// The comments of a product with these ids for readers, in their order, strongly consistent.
-    /// One that is not published counts as absent, and so does an invalid primary item. No id may
+    /// An unpublished comment counts as absent, and so does an invalid primary item. No id may
     /// occur twice.
     pub(crate) async fn comments_in(
         &self,
@@ -191,7 +191,7 @@ impl StoreClients {
     }
 
     /// The comments of a product at these positions, of which each is the newest of its kind. They
-    /// may be half a minute old. One that does not exist any more is missing.
+    /// may be half a minute old. A comment that does not exist any more is missing.
     pub(crate) async fn newest_comments(
         &self,
         product: &ProductId,

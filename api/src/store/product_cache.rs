@@ -53,8 +53,8 @@ impl ProductCache {
         }
     }
 
-    /// What is known of a product, and whether it must be read again. If that fails, what is known
-    /// is used.
+    /// The known record of a product, and whether it must be read again. If that fails, what is
+    /// known is used.
     pub(super) fn get(&self, product: &ProductId) -> (KnownRecord, bool) {
         match self.known.lock().get(product) {
             Some((read, known)) => (known.clone(), read.elapsed() >= self.max_age),

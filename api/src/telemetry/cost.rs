@@ -34,7 +34,7 @@ pub(crate) struct Cost {
 #[derive(Debug, Clone, Copy, Default)]
 struct StoreCalls {
     count: u32,
-    /// The sum of their times. Calls may run at the same time.
+    /// The sum of their times. Calls may run in parallel.
     took: Duration,
 }
 

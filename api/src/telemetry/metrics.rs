@@ -1,4 +1,4 @@
-//! What is counted.
+//! Counters and histograms.
 //!
 //! **Invariant:** no label holds text that a client sends: routes are labelled by their patterns,
 //! and unknown methods as `other`. So the number of time series is bounded.

@@ -48,7 +48,7 @@ fn method() -> impl Strategy<Value = Method> {
     .prop_map(|name| Method::from_bytes(name.as_bytes()).unwrap())
 }
 
-/// What stands for a `{}` of a path's template.
+/// The values for a `{}` of a path's template.
 fn part() -> impl Strategy<Value = String> {
     prop_oneof![4 => PART, 1 => NUMBER, 1 => LANGUAGE, 1 => RATINGS]
 }

@@ -37,7 +37,7 @@ impl Interface {
         let mut hash = Sha256::new();
         for source in sources {
             hash.update(source);
-            // What cannot be read was refused before, or is found by a test.
+            // Unreadable messages were refused before, or are found by a test.
             let resource =
                 FluentResource::try_new(source.to_owned()).unwrap_or_else(|(readable, _)| readable);
             bundle.add_resource_overriding(resource);
@@ -85,7 +85,7 @@ impl Interface {
     }
 }
 
-/// The first line of a source that is no Fluent syntax, and what the parser says of it.
+/// The first line of a source that breaks Fluent's syntax, and what the parser says of it.
 pub(crate) fn first_mistake(source: &str) -> Option<String> {
     let (_, errors) = FluentResource::try_new(source.to_owned()).err()?;
     let error = errors.first()?;

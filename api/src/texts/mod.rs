@@ -11,8 +11,7 @@
 //! `interface` has the messages of one language, with its numbers and plural forms.
 //!
 //! **Invariant:** every language has the messages of English, with the same variables, and each can
-//! be formatted (`every_language_has_the_messages_of_english`). So no page shows a text of another
-//! language.
+//! be formatted (`every_language_has_the_messages_of_english`). So no page mixes languages.
 
 mod interface;
 

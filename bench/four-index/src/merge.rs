@@ -41,7 +41,7 @@ pub(crate) struct Merged<T> {
     pub(crate) positions: Vec<PartitionPosition>,
 }
 
-/// What is known of a partition while its comments are merged.
+/// The state of a partition while its comments are merged.
 struct PartitionState {
     position: PartitionPosition,
     /// How many comments of its answer are not on the page.

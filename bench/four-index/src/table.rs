@@ -57,7 +57,7 @@ impl FourIndexTable {
         &self.name
     }
 
-    /// Creates the table. It is not active yet.
+    /// Creates the table. The table is not active yet.
     pub async fn create(&self) -> Result<(), StoreError> {
         let mut create = self
             .client
@@ -182,8 +182,8 @@ impl FourIndexTable {
         })
     }
 
-    /// Reads all partitions in parallel, from their positions on or between two comments, and merges
-    /// what they hold.
+    /// Reads all partitions in parallel, from their positions on or between two comments, and
+    /// merges what they hold.
     async fn read(
         &self,
         plan: &Plan,

@@ -135,7 +135,7 @@ fn agreed() -> anyhow::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Deletes both tables. One that is still being created is deleted afterwards.
+/// Deletes both tables. A table that is still being created is deleted afterwards.
 async fn delete(table: &Table) -> anyhow::Result<()> {
     let mut failures = Vec::new();
     for name in [table.name(), four_index_table(table).name()] {

@@ -60,8 +60,8 @@ pub(crate) struct Month {
     /// Bytes of a comment's text.
     #[arg(long, value_name = "BYTES", default_value = "400", value_parser = clap::value_parser!(u32).range(1..=40_000))]
     text: u32,
-    /// How many pages four indexes read to show one. It is 1 if readers bring a cursor. It is N if
-    /// they open page N by its number: only the pages before it lead there. Pagemark reads one.
+    /// How many pages four indexes read to show one. 1 if readers bring a cursor. N if they open
+    /// page N by its number: only the pages before it lead there. Pagemark reads one.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     depth: u32,
     /// Bytes of a comment in Pagemark's Redis. Small products take more.

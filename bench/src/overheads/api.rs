@@ -86,7 +86,7 @@ struct MeasuredServer {
     /// For names of figures.
     name: &'static str,
     address: SocketAddr,
-    /// Of a process of its own, whose processor time is measured.
+    /// The program, in a separate process whose processor time is measured.
     pid: Option<u32>,
 }
 

@@ -54,7 +54,7 @@ impl Figure {
         }
     }
 
-    /// The same figure of several runs. One run keeps the spread of its rounds.
+    /// A figure, of several runs. One run keeps the spread of its rounds.
     pub(crate) fn over_runs(runs: &[&Self]) -> Self {
         let values: Vec<f64> = runs.iter().map(|figure| figure.value).collect();
         match runs {
@@ -91,7 +91,7 @@ impl Figure {
         Ok(None)
     }
 
-    /// By the limit in its note, or by its unit. `None` if neither tells.
+    /// By the limit in its note, or by its unit. `None` if neither says so.
     pub(crate) fn better(&self) -> anyhow::Result<Option<Better>> {
         Ok(match self.limit()? {
             Some(Limit::AtLeast(_)) => Some(Better::Higher),

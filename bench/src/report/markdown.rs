@@ -31,7 +31,7 @@ impl MarkdownTable {
         text
     }
 
-    /// The same with cells of equal width in each column, for a terminal.
+    /// The table, with cells of equal width in each column, for a terminal.
     pub(crate) fn aligned(mut self) -> Self {
         for column in 0..self.head.len() {
             let width = self.width(column);

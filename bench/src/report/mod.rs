@@ -23,11 +23,11 @@ use crate::measure::Spread;
 
 pub(crate) const PAGEMARK: &str = "Pagemark";
 pub(crate) const FOUR_INDEXES: &str = "four indexes";
-/// The same with Pagemark's page index, which names the comments of a page and their ratings.
+/// Four indexes with Pagemark's page index, which names the comments of a page and their ratings.
 pub(crate) const FOUR_INDEXES_PAGE_INDEX: &str = "four indexes with the page index";
-/// The same, but its pages are read by one BatchGetItem.
+/// Four indexes with the page index, whose pages are read by one BatchGetItem.
 pub(crate) const FOUR_INDEXES_BATCH: &str = "four indexes with the page index and BatchGetItem";
-/// The same with transactional counters, so that its pages show totals like Pagemark's.
+/// Four indexes with transactional counters, so that its pages show totals like Pagemark's.
 pub(crate) const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
 
 pub(crate) const JSON: &str = "report.json";

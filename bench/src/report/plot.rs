@@ -28,7 +28,7 @@ const POINT: u32 = 3;
 const MARK: u32 = 6;
 const WIDTH: u32 = 2;
 const OUR_WIDTH: u32 = 4;
-/// More cannot be told apart.
+/// A reader cannot distinguish more.
 const LINES_MAX: usize = 5;
 /// About how many numbers stand at a linear axis.
 const TICKS: f64 = 7.0;
@@ -43,7 +43,7 @@ const COLOURS: [(&str, RGBColor); 7] = [
     ("PostgreSQL", RGBColor(110, 70, 160)),
     ("SQLite", RGBColor(100, 100, 100)),
 ];
-/// Of lines that are no design, in their order.
+/// Colours of lines that do not stand for a design, in their order.
 const OTHER_COLOURS: [RGBColor; LINES_MAX] = [
     RGBColor(0, 120, 140),
     RGBColor(150, 80, 20),
@@ -70,7 +70,7 @@ pub(crate) struct PlotLine {
 }
 
 impl PlotLine {
-    /// A line through points of x and y, ordered by x. A point that is no number is left out.
+    /// A line through points of x and y, ordered by x. A point that is not a number is omitted.
     pub(crate) fn new(
         name: impl Into<String>,
         points: impl IntoIterator<Item = (f64, f64)>,

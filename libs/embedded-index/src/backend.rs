@@ -116,8 +116,8 @@ impl EmbeddedIndex {
     }
 }
 
-/// A thread stopped in the middle of an edit. What it had written is unknown, so nobody may read
-/// it.
+/// A thread stopped in the middle of an edit. The state of its data is unknown, so readers are
+/// refused.
 fn poisoned() -> StoreError {
     StoreError::unavailable(
         Store::PageIndex,

@@ -28,7 +28,7 @@ use crate::{
     product::ProductComments,
 };
 
-/// The version of the format. A snapshot of another version is not read.
+/// The version of the format. A snapshot with a different version is not read.
 const FORMAT: u32 = 1;
 
 /// The largest content of a frame that is read. A damaged length must not take all memory.

@@ -5,8 +5,8 @@ use serde_json::Value;
 
 use crate::{comment::CommentText, site_data::CommentAttributes, timestamp::Timestamp};
 
-/// What pages show of a comment's attributes. A value of another type or form counts as absent:
-/// attributes may hold anything.
+/// What pages show of a comment's attributes. A value with a different type or form counts as
+/// absent: attributes may hold anything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Documented {
     /// Whether the site has verified the comment: `verified` is `true`.

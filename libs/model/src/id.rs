@@ -113,7 +113,7 @@ impl ProductId {
     /// 1,024 bytes.
     pub const MAX_CHARS: usize = 200;
 
-    /// An id to write. It is kept as given, without Unicode normalisation.
+    /// An id to write. Stored as given, without Unicode normalisation.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         if !text.is_empty() && !has_visible_ends(text) {
             let problem = format!(

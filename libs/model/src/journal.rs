@@ -26,8 +26,8 @@ const PREFIX: &str = "CHANGE#";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {
     pub id: CommentId,
-    /// The revision that the change made; its instant is the entry's. A deletion has one too. That
-    /// of a report is no item's: only its instant counts.
+    /// The revision that the change made; its instant is the entry's. A deletion has one too. In a
+    /// report it belongs to no item: only its instant counts.
     pub revision: Revision,
     /// The comment's placement before; `None` when the change created it.
     pub before: Option<Placement>,

@@ -41,7 +41,7 @@ pub enum Bug {
     ShowsUnranked,
     /// Archive pages count comments at once.
     NotSettled,
-    /// Whatever is past the ranks is 404.
+    /// A page past the ranks is always 404.
     PastIsNotFound,
     /// A cursor leads back to the comment that it comes from.
     CursorRepeats,

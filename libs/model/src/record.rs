@@ -150,8 +150,8 @@ pub struct CommentChange<'record> {
 pub struct DecodedBatch<'records> {
     /// In the order of the items' first records.
     pub changes: Vec<CommentChange<'records>>,
-    /// The records for quarantine: their indexes in the batch, and the reasons. They cannot be read,
-    /// or they made an item invalid. The keys that such an item implied before are among the
+    /// The records for quarantine: their indexes in the batch, and the reasons. They cannot be
+    /// read, or they made an item invalid. The keys that such an item implied before are among the
     /// changes.
     pub malformed: Vec<(usize, Malformed)>,
 }

@@ -1,4 +1,4 @@
-//! What a site stores with a comment beside its text: attributes of its own, and an id of the
+//! What a site stores with a comment beside its text: attributes, and an id of the
 //! author (ADR 70).
 
 use derive_more::Display;
@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SiteData {
-    /// The site's attributes; everybody may read them.
+    /// The site's attributes, which are public.
     pub attributes: Option<CommentAttributes>,
     /// The author's id at the site. Only a primary item holds it, and only clients with a write
     /// token read it.
@@ -136,8 +136,8 @@ impl AuthorId {
     /// The longest id, in bytes of UTF-8.
     pub const MAX_BYTES: usize = 128;
 
-    /// An id to write: its first and its last character are visible, so that whoever types it finds
-    /// it.
+    /// An id to write: its first and its last character are visible, so that a person who types it
+    /// finds it.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
         let id = Self::parse_stored(text)?;
         if has_visible_ends(text) {

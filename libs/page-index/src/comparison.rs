@@ -53,7 +53,7 @@ impl PageIndex {
         Ok(Ranks { names, scores })
     }
 
-    /// Those of the names whose five sets are all empty.
+    /// The names whose five sets are all empty.
     pub async fn without_members(&self, names: Vec<Name>) -> Result<Vec<Name>, StoreError> {
         let sets: Vec<BaseSet> = names
             .iter()

@@ -21,7 +21,7 @@ pub enum IndexPart {
     Nothing,
 }
 
-/// The position from which an index scan resumes. It is valid only for the index that gave it
+/// The position from which an index scan resumes. Valid only for the index that gave it
 /// ([`Contents::is_index_scan_valid`](crate::Contents::is_index_scan_valid)).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IndexScanPosition {

@@ -59,7 +59,7 @@ impl PageIndex {
         }
     }
 
-    /// The same index through separate connections, for callers that must not wait. A server that
+    /// This index through separate connections, for callers that must not wait. A server that
     /// does not answer in time opens a circuit breaker for a second. Meanwhile calls fail at once,
     /// except one half-open probe per second. Clones of the returned index share the breakers. So
     /// do those made from it [with separate connections](Self::with_own_connections).
@@ -89,7 +89,7 @@ impl PageIndex {
     }
 
     /// The partitions without any marker: they are new, were lost, or an unfinished rebuild has
-    /// emptied them. A partition of another table has one.
+    /// emptied them. A partition that a different table owns has one.
     pub async fn unmarked(&self) -> Result<BTreeSet<IndexPartition>, StoreError> {
         let unmarked = self
             .all_markers()
@@ -99,7 +99,7 @@ impl PageIndex {
     }
 
     /// The answers, in the order of the queries. Products of different partitions are read at
-    /// different moments, so each query has an answer of its own.
+    /// different moments, so each query has a separate answer.
     ///
     /// # Errors
     /// [`StoreError::refused`] if a query asks for more than [`RankedQuery::COUNT_MAX`] comments.

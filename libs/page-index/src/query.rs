@@ -95,7 +95,7 @@ pub struct PositionQuery<'query> {
     pub settled_at: Option<Timestamp>,
 }
 
-/// Where a comment stands. One that is not indexed yet counts as if it were.
+/// Where a comment stands. A comment that is not indexed yet counts as if it were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommentPosition {
     /// Number of older comments: the comment's rank from the oldest.

@@ -8,7 +8,8 @@ use model::Timestamp;
 
 #[derive(Debug, Clone, PartialEq, Eq, Display)]
 pub enum NotReady {
-    /// The partition has no marker: it is new, flushed, lost, being rebuilt, or of another layout.
+    /// The partition has no marker: it is new, flushed, lost, being rebuilt, or has a different
+    /// layout.
     #[display("it has no marker (new, lost, or being rebuilt)")]
     NoMarker,
     /// The partition belongs to another table, because this one was restored or created again, or

@@ -15,7 +15,7 @@ use tracing_subscriber::{
 /// comment's text.
 ///
 /// # Errors
-/// `PAGEMARK_LOG` is no list of targets, or the process has a log already.
+/// `PAGEMARK_LOG` is not a list of targets, or the process has a log already.
 pub fn start_log(default: &str, lines: impl Layer<Registry> + Send + Sync) -> Result<(), String> {
     let chosen = std::env::var("PAGEMARK_LOG").unwrap_or_else(|_| default.to_owned());
     let targets: Targets = chosen
@@ -61,7 +61,7 @@ mod tests {
 
     fn logged(level: LevelFilter, events: impl FnOnce()) -> Vec<String> {
         let (log, writer) = io::pipe().unwrap();
-        // A pipe holds little. Writing blocks while nobody reads.
+        // A pipe holds little. Writing blocks while the reader stands still.
         let reader = thread::spawn(|| io::read_to_string(log));
         let lines = tracing_subscriber::fmt::layer()
             .with_writer(Mutex::new(writer))

@@ -1,6 +1,6 @@
 //! Logging in to ElastiCache by IAM: each connection gets a token instead of a password.
 //!
-//! The token is a signed request that nobody sends. The server checks the signature (AWS:
+//! The token is a signed request that is never sent. The server checks the signature (AWS:
 //! "Authenticating with IAM"). A token is accepted for 15 minutes, and a connection lasts 12 hours.
 //! So every new connection signs a new token, and a connection that the server has ended is
 //! replaced like any lost connection. Signing needs no network.

@@ -3,9 +3,9 @@
 use model::{BaseSet, ProductId};
 use page_index::IndexPartition;
 
-/// A marker's name with the version of the layout. A partition of another layout lacks this marker.
-/// So it counts as lost, and a rebuild removes its keys and fills it. Version 1 had four base sets
-/// a comment.
+/// A marker's name with the version of the layout. A partition with a different layout lacks this
+/// marker. So it counts as lost, and a rebuild removes its keys and fills it. Version 1 had four
+/// base sets a comment.
 pub(super) const MARKER: &str = "marker:2";
 
 /// The braces in a key put everything of a partition into one slot of a cluster.

@@ -1,8 +1,8 @@
 //! The languages that products had when they were last looked up.
 //!
-//! A script needs to be told the sets of the languages. These are a guess, which saves a call if it
-//! is right. The answer of the call names the actual languages, so a wrong guess costs one call but
-//! never gives a wrong answer (`tests/reading/selection` changes languages meanwhile).
+//! A caller must name the sets of the languages to a script. These are a guess, which saves a call
+//! if it is right. The answer of the call names the actual languages, so a wrong guess costs one
+//! call but never gives a wrong answer (`tests/reading/selection` changes languages meanwhile).
 
 use std::{collections::HashMap, sync::Arc};
 

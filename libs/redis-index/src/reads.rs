@@ -26,7 +26,7 @@ use crate::{
 /// it up to a third of a millisecond, and the counts of 200 languages another one.
 const QUERIES_STEP: usize = 50;
 
-/// Maximum number of times a query is asked. It is asked again when a language is added or removed
+/// Maximum number of times a query is asked. A retry follows when a language is added or removed
 /// meanwhile.
 const QUERY_TRIES_MAX: usize = 4;
 
@@ -247,7 +247,7 @@ impl RedisIndex {
         let stats = match query.stats {
             StatsWanted::No => None,
             StatsWanted::ByRating | StatsWanted::WithLanguages => {
-                // The index scan finds names that are no languages.
+                // The index scan finds names that are not languages.
                 let mut languages: Vec<Language> =
                     tags.iter().filter_map(|tag| language(tag)).collect();
                 languages.sort();

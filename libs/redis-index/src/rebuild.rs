@@ -5,9 +5,9 @@
 //! removes anything from it.
 //!
 //! **Invariant:** a partition is marked ready only if it has everything that the rebuild put there
-//! (`tests/reading/readiness.rs`, `tests/repair/primaries.rs`). A server restored from a snapshot of that
-//! time, or a replica that took over, may have the token but lack the last edits. So a rebuild ends
-//! by the same steps as a watermark advances.
+//! (`tests/reading/readiness.rs`, `tests/repair/primaries.rs`). A server restored from a snapshot
+//! of that time, or a replica that took over, may have the token but lack the last edits. So a
+//! rebuild ends by the same steps as a watermark advances.
 
 use std::collections::BTreeSet;
 

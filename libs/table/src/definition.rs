@@ -1,5 +1,5 @@
-//! The definition of the table. The deployment template repeats it; `tests/deployment/template` compares the
-//! two.
+//! The definition of the table. The deployment template repeats it; `tests/deployment/template`
+//! compares the two.
 //!
 //! The functions that build a part of it never fail in practice: everything is given.
 

@@ -60,8 +60,8 @@ impl Table {
     }
 
     /// The first entries of one shard of the journal, of the hour that `from` is in, from `from`
-    /// (inclusive) to `to` (exclusive), strongly consistent. There are `limit` of them, or more
-    /// until some are later than `from`.
+    /// (inclusive) to `to` (exclusive), strongly consistent. Returns `limit` of them, or more until
+    /// some are later than `from`.
     pub async fn journal_part(
         &self,
         shard: u32,

@@ -26,9 +26,9 @@ impl Table {
     }
 
     /// Reads the rows with these ranks, which are in the query's order and follow its start. All
-    /// other rows are only named. It reads at least as many rows as the query's limit, and goes on
-    /// until it has passed the last rank. It gives up when other rows come to a
-    /// hundred more than the limit.
+    /// other rows are only named. It reads at least as many rows as the query's limit, and
+    /// continues until it has passed the last rank. It gives up when other rows come to a hundred
+    /// more than the limit.
     pub async fn page_of_ranks(&self, query: &PageQuery, ranks: &[Cd]) -> Result<Page, StoreError> {
         self.read_page(query, PageRows::with(query, ranks)).await
     }

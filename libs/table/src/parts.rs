@@ -22,12 +22,14 @@ pub struct PageQuery {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Page {
     pub comments: Vec<Comment>,
-    /// Where only the rows of some ranks are asked for: the `cd` of all others, in the query's order.
+    /// Where only the rows of some ranks are asked for: the `cd` of all others, in the query's
+    /// order.
     pub others: Vec<Cd>,
     /// The malformed duplicates among them, in the same order; a page is shown without them. In a
     /// page that is cut short, the last may be an invalid primary item: the page was cut there.
     pub malformed: Vec<MalformedItem>,
-    /// The invalid primary items that were passed. They have no rank, so they are no part of a page.
+    /// The invalid primary items that were passed. They have no rank, so they do not belong to a
+    /// page.
     pub omitted: Vec<MalformedItem>,
     /// Whether the page is not full although more comments follow: its comments are too large to be
     /// read at once.

@@ -79,8 +79,8 @@ impl Table {
     /// is none). A record that says the same already stays.
     ///
     /// # Errors
-    /// [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the store's. Also that the
-    /// stored item is no record.
+    /// [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the store's. Also when the
+    /// stored item is not a record.
     pub async fn put_product(
         &self,
         product: &ProductId,
@@ -127,7 +127,7 @@ impl Table {
     ///
     /// # Errors
     /// [`WriteError::NotFound`], [`WriteError::PreconditionFailed`], [`WriteError::Contended`], the
-    /// store's. Also that the stored item is no record.
+    /// store's. Also when the stored item is not a record.
     pub async fn delete_product(
         &self,
         product: &ProductId,

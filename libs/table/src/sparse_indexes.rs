@@ -25,7 +25,7 @@ use crate::{
 /// Maximum number of entries of `primaries` in one answer. An answer also ends after a megabyte.
 const ENTRIES_MAX: u32 = 4_000;
 
-/// Number of primary items that are read at the same time.
+/// Number of primary items that are read in parallel.
 const READS_AT_ONCE: usize = 10;
 
 /// The text that follows every key that begins with [`COMMENT_PREFIX`].
@@ -161,7 +161,7 @@ impl Table {
         })
     }
 
-    /// The comment of an entry; `None` when it was deleted, or is no longer this author's.
+    /// The comment of an entry; `None` when it was deleted, or belongs to a different author now.
     async fn comment_of_author(
         &self,
         author: &AuthorId,

@@ -1,7 +1,7 @@
 //! The stored state of the repair job.
 //!
-//! It is in separate items, `STATE#<what>`, `<name>`. They have no `cd`, so no index holds them.
-//! Their sort keys do not end like a primary item's, so they trigger no function.
+//! Each state has a separate item, `STATE#<what>`, `<name>`. They have no `cd`, so no index holds
+//! them. Their sort keys do not end like a primary item's, so they trigger no function.
 
 use std::error::Error;
 

@@ -53,7 +53,7 @@ pub(super) struct EngineCalls {
 
 impl EngineCalls {
     /// Carries an operation out on the engine's threads. A write that has begun is carried out even
-    /// if nobody waits for it. The caller holds nothing of the engine meanwhile, so that it can
+    /// if its caller has gone. The caller holds nothing of the engine meanwhile, so that it can
     /// stop.
     pub(super) fn call(
         self: Arc<Self>,
@@ -112,7 +112,7 @@ impl EngineCalls {
         answer
     }
 
-    /// A kept description or a new one. Those who ask meanwhile wait for it, and a change of a
+    /// A kept description or a new one. Callers that ask meanwhile wait for it, and a change of a
     /// table forgets it.
     fn describe(&self, body: &Bytes) -> EngineAnswer {
         let mut descriptions = self.descriptions.lock();

@@ -90,8 +90,8 @@ impl DataFile {
     }
 }
 
-/// Refuses a file in which SQLite finds damage, and leaves it as it is. For other errors, the start
-/// has lines of its own.
+/// Refuses a file in which SQLite finds damage, and leaves it as it is. The start words other
+/// errors itself.
 pub(super) fn refuse_damaged(data_file: &Path) -> anyhow::Result<()> {
     if fs::metadata(data_file).is_ok_and(|found| found.len() > CHECKED_AT_START_MAX) {
         tracing::info!(

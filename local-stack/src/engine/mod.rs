@@ -359,7 +359,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // The end of the sender tells the thread to stop.
+        // The end of the sender stops the thread.
         drop(self.stop.take());
         // Waiting keeps the promise that the file is free again; bounded by the two grace periods.
         if let Some(thread) = self.thread.take()

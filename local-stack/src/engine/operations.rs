@@ -16,7 +16,7 @@ const READS: [&str; 8] = [
     "TransactGet",
 ];
 
-/// Whether an operation may write something. One that is not known may.
+/// Whether an operation may write something. An unknown one may.
 pub(super) fn may_write(operation: &str) -> bool {
     !READS.iter().any(|word| operation.starts_with(word))
 }

@@ -31,7 +31,7 @@ fn any_free_port() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// A folder for data files. It is removed after the engine has ended.
+/// A folder for data files. Removed after the engine has ended.
 struct Folder(TempDir);
 
 impl Folder {

@@ -17,8 +17,8 @@
 //! number of tries is the only limit.
 //!
 //! **Invariant:** a record needs no further delivery only when it was processed or is in
-//! quarantine. The position in a shard advances only then, for every record of a poll. It is not
-//! stored: after a restart, all records that were not trimmed are delivered again.
+//! quarantine. The position in a shard advances only then, for every record of a poll. Not stored:
+//! after a restart, all records that were not trimmed are delivered again.
 
 mod pace;
 mod plan;

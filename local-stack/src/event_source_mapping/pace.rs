@@ -39,7 +39,7 @@ impl Pace {
     pub(super) async fn wait(&mut self, found: bool, full: bool) {
         sleep(self.pause(found, full)).await;
         if !found {
-            // The end of the time is no error: then the mapping polls without a write.
+            // The end of the time is not an error: then the mapping polls without a write.
             timeout(UNANNOUNCED_PAUSE, self.written()).await.ok();
         }
     }

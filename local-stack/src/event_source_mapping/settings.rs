@@ -1,4 +1,5 @@
-//! The settings of the mappings, as in the deployment template. `tests/deployment/template` compares the two.
+//! The settings of the mappings, as in the deployment template. `tests/deployment/template`
+//! compares the two.
 
 use model::FilterKey;
 use serde_json::Value;

@@ -95,7 +95,7 @@ impl ExportTarget {
         let (to, replacing) = match &self.destination {
             Destination::Stream(stream) => (stream.try_clone()?, None),
             Destination::File(path) => {
-                // As of a new file: the process's mask takes away from these.
+                // The mode of a new file: the process's mask takes away from these.
                 let permissions = Permissions::from_mode(0o666);
                 let file = tempfile::Builder::new()
                     .permissions(permissions)

@@ -15,8 +15,8 @@ pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file mu
                                     as a JSON object; `jq -c '.[]' FILE` writes an array so";
 
 /// The fields of a line. Unknown ones are refused: a misspelt field would otherwise be lost without
-/// notice. Of the fields that a comment may lack, a missing one is `None`, and null is
-/// `Some(None)`.
+/// notice. A field that a comment may lack is `None` if it is missing, and `Some(None)` if it is
+/// null.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CommentLine {
@@ -94,7 +94,7 @@ impl TryFrom<CommentLine> for CommentRow {
             attributes,
             author_id,
         } = line;
-        // What is stored may be spelled in more ways than what is new.
+        // Stored values may be spelled in more ways than new ones.
         let product = ProductId::parse(product.as_str())?;
         let language = Language::parse(language.as_str())?;
         let author_id = match author_id {
@@ -128,7 +128,7 @@ impl TryFrom<CommentLine> for CommentRow {
     }
 }
 
-/// Reads a line: one JSON object. The error says in one line why it is no comment.
+/// Reads a line: one JSON object. The error says in one line why it is not a comment.
 pub fn parse_line(line: &[u8]) -> Result<NewComment, String> {
     read_row(line).map(|row| row.comment)
 }
@@ -139,7 +139,8 @@ pub(super) fn read_row(line: &[u8]) -> Result<CommentRow, String> {
 }
 
 /// Writes a comment as a line, without the line's end. It names every field, so that an update with
-/// it leaves nothing of what was there. Equal comments give equal lines, whatever their revisions.
+/// it leaves nothing of what was there. Equal comments give equal lines, also with different
+/// revisions.
 pub fn to_line(comment: Comment) -> serde_json::Result<String> {
     let Comment {
         id,

@@ -1,4 +1,4 @@
-//! Dates in the form of another program.
+//! Dates in other programs' forms.
 
 use jiff::{
     Timestamp as Instant,

@@ -29,8 +29,8 @@ pub struct LineReader {
     pub(super) progress: Progress,
 }
 
-/// A file whose bytes are steps of the progress, as soon as they are used. Those that only wait in
-/// a buffer are none.
+/// A file whose bytes are steps of the progress, as soon as they are used. Bytes that only wait in
+/// a buffer do not count.
 struct Counted<F>(F, Progress);
 
 impl<F: BufRead> Read for Counted<F> {

@@ -2,8 +2,8 @@
 //! API's.
 //!
 //! An import is idempotent. So an interrupted import is simply run again. It leaves what exists as
-//! it is, unless it is told to update. Then a field that a row does not name stays, and one that it
-//! names as empty is emptied.
+//! it is, unless the options say to update. Then a field that a row does not name stays, and one
+//! that it names as empty is emptied.
 //!
 //! - `lines`: the lines of a file, compressed or not.
 //! - `source`: the rows of a file in any format; `separated`: those of tables.
@@ -82,7 +82,7 @@ pub struct ImportOptions {
 enum RowOutcome {
     Created,
     Unchanged,
-    /// What is there differs, and stays.
+    /// The stored comment differs, and stays.
     Differing,
     Updated {
         /// How many fields have no value any more.
@@ -161,8 +161,8 @@ fn kind_of(reason: &str) -> String {
     kind
 }
 
-/// The reason why an import ended early, with advice for the user. What was imported stays, and a
-/// further import leaves it as it is.
+/// The reason why an import ended early, with advice for the user. Imported comments stay, and a
+/// further import leaves them as they are.
 #[derive(Debug, Error)]
 pub enum ImportError {
     #[error(
@@ -273,7 +273,7 @@ struct WrittenRow {
 }
 
 impl Import<'_> {
-    /// Writes all rows. What is under way is finished, whatever ends the rows.
+    /// Writes all rows. Rows under way are finished, for whichever reason the rows end.
     async fn write_all(&mut self, rows: ImportRows) -> Result<(), ImportError> {
         let started = self.start_all(rows).await;
         let finished = self.finish_all().await;

@@ -11,8 +11,8 @@ use super::{
 };
 
 /// A record to import: the fields of a line. Unknown ones are refused: a misspelt field would
-/// otherwise be lost without notice. Of the optional ones, a missing one is `None`, and null is
-/// `Some(None)`.
+/// otherwise be lost without notice. An optional field is `None` if it is missing, and `Some(None)`
+/// if it is null.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProductRow {
@@ -32,15 +32,15 @@ pub(super) struct ProductRow {
     language: Option<Option<Language>>,
 }
 
-/// Reads a line: one JSON object. The error says in one line why it is no record.
+/// Reads a line: one JSON object. The error says in one line why it is not a record.
 pub(super) fn read_product(line: &[u8]) -> Result<ProductRow, String> {
     let row: ProductRow = serde_json::from_slice(line).map_err(|error| described(&error))?;
     let checked = ProductId::parse(row.product.as_str()).and_then(|_| row.details(None));
     checked.map(|_| row).map_err(|error| error.to_string())
 }
 
-/// Writes a record as a line, without the line's end. Equal records give equal lines, whatever
-/// their revisions.
+/// Writes a record as a line, without the line's end. Equal records give equal lines, also with
+/// different revisions.
 pub fn to_product_line(record: ProductRecord) -> serde_json::Result<String> {
     let ProductRecord {
         product,

@@ -1,7 +1,7 @@
 //! How a foreign file is read: which columns are the fields of a comment, and how their values are
 //! written.
 //!
-//! A row is an object. It is a line of JSON, or a table's row, whose cells have the names of its
+//! A row is an object. Either a line of JSON, or a table's row, whose cells have the names of its
 //! columns. What no field takes is left out.
 
 use std::path::Path;

@@ -27,8 +27,8 @@ pub(crate) const EVERY: Duration = Duration::from_secs(7 * 24 * 3600);
 #[derive(Debug, Clone, Copy, Args, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditOptions {
-    /// Number of segments into which the audit divides the table. What was checked with another
-    /// number does not count.
+    /// Number of segments into which the audit divides the table. Checks with a different number do
+    /// not count.
     #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
     pub segments: u32,
     /// Number of segments, and of batches of the page index, checked in parallel.
@@ -44,8 +44,8 @@ pub struct AuditOptions {
     /// Do not scan the page index.
     #[arg(long)]
     pub no_index_scan: bool,
-    /// Resume an audit that began at this time, such as 2024-01-31T06:00:00Z. What has been checked
-    /// since then is not checked again, even if it has changed.
+    /// Resume an audit that began at this time, such as 2024-01-31T06:00:00Z. Items checked since
+    /// then are not checked again, even if it has changed.
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse, conflicts_with = "rolling")]
     pub since: Option<Timestamp>,
 }
@@ -69,8 +69,8 @@ impl AuditOptions {
         !self.no_index_scan && self.segment.is_none_or(|one| one >= self.segments)
     }
 
-    /// Where a scan goes on. Without a position it begins anew. `None` when it is done. The time of
-    /// a scan is its beginning.
+    /// Where a scan continues. Without a position it begins anew. `None` when it is done. The time
+    /// of a scan is its beginning.
     ///
     /// A rolling run proves nothing about the table as a whole, so it resumes a scan of any age.
     pub(crate) fn remaining<P>(

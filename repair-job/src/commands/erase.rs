@@ -96,7 +96,7 @@ async fn erase_one(
             .await;
         match deleted {
             Ok(()) => {}
-            // Somebody else deleted it, or gave it to another author.
+            // A writer deleted it, or gave it to another author.
             Err(WriteError::NotFound | WriteError::RevisionMismatch { .. }) => return Ok(()),
             Err(WriteError::Store(error @ StoreError::Call { .. })) => return Err(error),
             Err(contended @ WriteError::Contended) => {

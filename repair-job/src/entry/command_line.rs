@@ -68,7 +68,7 @@ pub async fn print_outcome(
     let outcome = work.await;
     signals.abort();
     let CommandOutput { output, exit_code } = outcome?;
-    // The exit code counts even if nobody reads the output any more.
+    // The exit code counts even if the reader of the output has gone.
     io::stdout().write_all(output.as_bytes()).ok();
     Ok(ExitCode::from(exit_code))
 }

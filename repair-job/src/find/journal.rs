@@ -180,7 +180,7 @@ impl Finder for JournalFinder<'_> {
 pub struct JournalPart {
     pub(crate) window: Window,
     pub named: BTreeMap<CommentId, Places>,
-    /// Those of the named comments that changed. Readers only reported the others.
+    /// The named comments that changed. Readers only reported the others.
     pub(crate) changed: BTreeSet<CommentId>,
     pub unreadable: Vec<String>,
 }

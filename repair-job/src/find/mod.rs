@@ -1,5 +1,5 @@
-//! The finders. They differ only in where they look and in what a position is. Those of `primaries`
-//! and of the quarantine stand beside their only users.
+//! The finders. They differ only in where they look and in what a position is. The finders of
+//! `primaries` and of the quarantine stand beside their only users.
 //!
 //! | finder | looks at | position |
 //! | --- | --- | --- |

@@ -1,6 +1,6 @@
 //! The pipeline of every command that repairs: finder → suspects → repair → position.
 //!
-//! Whatever a finder finds, `repair` reads again before it writes. A command records a position
+//! `repair` reads each finding again before it writes. A command records a position
 //! only after everything before it was repaired.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ pub(crate) struct Finding<P> {
     pub(crate) is_last: bool,
 }
 
-/// Where a finder has seen a difference. What is wrong there, the repair finds out.
+/// Where a finder has seen a difference. The repair finds out what is wrong there.
 #[derive(Debug, Default)]
 pub(crate) struct Suspects {
     pub(crate) comments: BTreeMap<CommentId, Places>,

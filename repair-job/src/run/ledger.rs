@@ -32,7 +32,7 @@ pub(crate) const UNRESOLVED_MAX: usize = 1_000;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     report: Mutex<Report>,
-    /// What was counted, as hashes.
+    /// The counted comments, as hashes.
     counted: Mutex<HashSet<u64>>,
     unresolved: Mutex<BTreeMap<CommentId, (String, Places)>>,
 }
@@ -190,7 +190,7 @@ impl Ledger {
         }
     }
 
-    /// Reports a comment that was not repaired. One that needs a person counts once.
+    /// Reports a comment that was not repaired. A comment that needs a person counts once.
     fn add_outcome(
         &self,
         id: &CommentId,

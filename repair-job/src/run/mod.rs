@@ -146,7 +146,7 @@ impl Run<'_> {
         outcome.and(remembered).and(recorded)
     }
 
-    /// Why the run must stop, if so. It is the only question of finders and repairs before they
+    /// Why the run must stop, if so. Finders and repairs ask only this before they
     /// begin something.
     pub(crate) fn stop_reason(&self) -> Option<StopReason> {
         let failure = if self.has_failed.load(Ordering::Relaxed) {
@@ -157,7 +157,7 @@ impl Run<'_> {
         self.job.stop.reason().max(failure)
     }
 
-    /// Why even work under way must end, if so. A failed store is no reason: that work completes.
+    /// Why even work under way must end, if so. A failed store does not count: that work completes.
     pub(crate) fn interruption(&self) -> Option<StopReason> {
         self.stop_reason()
             .filter(|reason| *reason != StopReason::StoreFailed)

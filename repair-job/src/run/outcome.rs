@@ -14,7 +14,7 @@ pub(crate) enum CommentOutcome {
     Unfinished(String),
 }
 
-/// What was wrong with a comment.
+/// The drift of a comment.
 #[derive(Debug, Default)]
 pub(crate) struct Differences {
     pub(crate) repaired: Vec<Drift>,

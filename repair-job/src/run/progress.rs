@@ -55,7 +55,7 @@ impl Progress {
         self.0.comments.load(Ordering::Relaxed)
     }
 
-    /// How much of the work is done, about, from 0 to 1. It is 0 while the amount is unknown, as
+    /// How much of the work is done, about, from 0 to 1. 0 while the amount is unknown, as
     /// for a pipe.
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub fn share(&self) -> f64 {

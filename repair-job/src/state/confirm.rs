@@ -428,7 +428,7 @@ async fn add_changed(
             break;
         };
         for (id, places) in part.named {
-            // A reported comment is likely to be wrong, whatever the page indexer does.
+            // A reported comment is likely to be wrong even if the page indexer is right.
             if part.changed.contains(&id) {
                 changed.insert(id, places);
             }

@@ -238,7 +238,7 @@ enum Trust {
     OtherServers,
     /// The last confirmation did not reach it.
     Unreached,
-    /// It has an older confirmation, or one of another table.
+    /// It has an older confirmation, or a different table's.
     Restored,
 }
 

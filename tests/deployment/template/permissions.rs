@@ -1,5 +1,5 @@
-//! Who may do what. `template` compares which actions and managed policies the roles have after the
-//! translation.
+//! The permissions of each role. `template` compares which actions and managed policies the roles
+//! have after the translation.
 
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 //! Rules for every resource of a type, so also for a new one. Nothing is open or unencrypted.
-//! Nothing is deleted that cannot be made again. And single settings that somebody would miss too
-//! late, or that depend on each other.
+//! Nothing is deleted that cannot be made again. And single settings that an operator would miss
+//! too late, or that depend on each other.
 
 use local_stack::event_source_mapping::MappingSettings;
 use serde_json::{Value, json};

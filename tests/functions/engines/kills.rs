@@ -94,7 +94,7 @@ async fn connect(up: &Up, name: &str) -> Table {
     .await
 }
 
-/// Only `pagemark up` runs the embedded engine in a process of its own, which a test can kill.
+/// Only `pagemark up` runs the embedded engine in a separate process, which a test can kill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_kill_everything_acknowledged_is_in_the_table_and_in_each_index() {
     let folder = folder_in_memory();

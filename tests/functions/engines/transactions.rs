@@ -171,7 +171,7 @@ async fn one_of_eight_transactions_that_create_an_item_wins() {
             }
         }
         assert_eq!(winners.len(), 1, "{winners:?} have created {pk}");
-        // Of the others nothing is there.
+        // The others left nothing.
         let query = under
             .client()
             .query()

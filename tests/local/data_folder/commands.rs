@@ -188,7 +188,7 @@ async fn a_second_command_on_a_stopped_folder_names_the_first() {
         let line = refused(run(folder.path(), second).await, folder.path());
         assert!(line.contains(&named), "{line}");
     }
-    // What is locked is the folder.
+    // The lock is on the folder.
     for lock in ["pagemark.lock", "dynamodb.sqlite.lock"] {
         fs::remove_file(folder.path().join(lock)).unwrap();
     }

@@ -32,7 +32,7 @@ async fn import(stores: &Stores, path: &Path, options: &[&str]) -> Ended {
     pagemark::run(&[&command, options].concat()).await
 }
 
-/// A comment as a row with the column names and dates of another program.
+/// A comment as a row with foreign column names and dates.
 fn foreign(comment: &NewComment) -> Map<String, Value> {
     let row = json!({
         "number": comment.id,

@@ -161,7 +161,7 @@ async fn an_import_that_waits_for_a_pipe_can_be_interrupted() {
     let pipe = folder.path().join("pipe");
     let mkfifo = Command::new("mkfifo").arg(&pipe).status().unwrap();
     assert!(mkfifo.success());
-    // Open for reading, too, so that this waits for nobody.
+    // Open for reading, too, so that this does not wait.
     let mut writer = std::fs::File::options()
         .read(true)
         .write(true)

@@ -32,7 +32,7 @@ struct Seen {
     newest: Option<String>,
     shown: Vec<String>,
     followed: Vec<String>,
-    /// Those that a crawler need not follow.
+    /// Links that a crawler need not follow.
     others: Vec<String>,
 }
 
@@ -141,7 +141,7 @@ async fn a_crawler_finds_exactly_the_pages_of_the_sitemap_and_no_broken_link() {
     }
     found.values_mut().for_each(|ids| ids.sort_unstable());
     assert_eq!(found, sitemap::indexable_listings(&comments));
-    // The other links lead to pages too. Of the many permalinks, some are tried.
+    // The other links lead to pages too. Some of the many permalinks are tried.
     let others: BTreeSet<&String> = seen.values().flat_map(|page| &page.others).collect();
     let mut tried = Vec::new();
     let mut permalinks = Vec::new();

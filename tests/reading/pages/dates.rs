@@ -84,7 +84,7 @@ async fn a_date_leads_to_the_page_with_its_newest_comment_for_people_and_in_the_
             assert_leads_to_date(http, &comments, &path, &filter, &period).await;
         }
     }
-    // Nobody has commented here: the first page says so.
+    // A product without comments: the first page says so.
     let answer = http.get("/product/nobody/comments?date=2024-05").await;
     assert_leads_to(&answer, "/product/nobody/comments#comments");
     Page::get(http, "/product/p/dates", 404).await;

@@ -120,7 +120,7 @@ async fn a_feed_has_the_newest_comments_and_their_changes_whatever_their_texts_a
     assert_eq!(changed["entries"][2]["text"], "Edited");
     assert_eq!(changed["updated"], changed["entries"][2]["updated"]);
     assert!(changed["updated"].as_str() > feed["updated"].as_str());
-    // Without comments there is no feed.
+    // Without comments, a feed is 404.
     assert_eq!(http.get("/product/nobody/feed").await.status, 404);
     running.finish().await;
 }

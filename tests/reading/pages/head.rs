@@ -278,7 +278,7 @@ async fn a_listing_without_comments_is_404_and_every_link_on_it_leads_to_comment
         assert_eq!(listing["total"], 0);
         assert_eq!(listing["comments"], json!([]));
     }
-    // Past the end of nothing, there is no first page to go to.
+    // Past the end of nothing, a link to a first page would be wrong.
     let (_, links) = links_of_404(http, "/product/nobody/comments?page=2").await;
     assert_eq!(links, ["/"]);
     running.finish().await;

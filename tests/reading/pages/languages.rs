@@ -61,10 +61,10 @@ async fn a_site_has_its_own_language_and_a_language_of_comments_may_have_its_own
         "comments keep their language"
     );
     assert_eq!(hebrew.all("article .byline")[0].attr("dir"), Some("rtl"));
-    // A page of English comments is English, whatever the site's language.
+    // A page of English comments is English on a site in any language.
     let english = Page::get(http, "/product/p/comments/en", 200).await;
     assert_eq!(english.text("title"), "Comments on p, in English");
-    // Italian is no language of the interface.
+    // The interface does not speak Italian.
     let italian = Page::get(http, "/product/p/comments/it", 404).await;
     assert_eq!(italian.attribute("html", "lang"), Some("he".into()));
 

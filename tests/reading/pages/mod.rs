@@ -81,7 +81,7 @@ fn three_pages(product: &str) -> Vec<NewComment> {
     in_turn(product, &["de", "en", "en"], &[1, 2, 3, 4, 5], 45)
 }
 
-/// A site whose page index is in a Redis server of its own.
+/// A site whose page index has its own Redis server.
 async fn start_on_redis(comments: &[NewComment]) -> (OwnRedis, Running) {
     let redis = OwnRedis::start().await;
     let settings = StackSettings {

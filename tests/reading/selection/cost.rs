@@ -133,7 +133,7 @@ impl Scale {
 /// The listing of a product, by pages of one size.
 struct Listing<'all> {
     product: &'all ProductId,
-    /// Those of all comments, newest first.
+    /// The positions of all comments, newest first.
     ids: &'all [CommentId],
     order: Order,
     page_size: u16,

@@ -341,7 +341,7 @@ pub(crate) async fn check_stats(index: &PageIndex, product: &Product, filter: &F
     check_summary(index, product, filter, &found).await;
 }
 
-/// Ratings are counted among the comments in the filter's language, whatever its ratings are.
+/// Ratings are counted among the comments in the filter's language, with any rating.
 fn check_ratings(product: &Product, filter: &Filter, found: &Stats) {
     let mut by_rating = RatingCounts::default();
     let mut by_rating_in_any_language = RatingCounts::default();
@@ -361,7 +361,7 @@ fn check_ratings(product: &Product, filter: &Filter, found: &Stats) {
     assert_eq!(found.last_commented_at, last_commented_at);
 }
 
-/// Languages are counted among the comments with the filter's ratings, whatever its language is.
+/// Languages are counted among the comments with the filter's ratings, in any language.
 fn check_languages(product: &Product, filter: &Filter, found: &Stats) {
     let mut by_language: BTreeMap<Language, u64> = BTreeMap::new();
     for Listed { placement, .. } in &product.comments {

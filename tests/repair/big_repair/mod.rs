@@ -51,7 +51,7 @@ fn comments() -> u64 {
 
 struct Functions {
     works: Vec<Mutex<Function>>,
-    /// One that does not reach the table.
+    /// A job that does not reach the table.
     fails: Mutex<Function>,
     failing: u64,
     invoked: AtomicUsize,

@@ -14,9 +14,9 @@
 //! | a head is whole | its answer is made | twice `request` |
 //! | an answer is made | the next head is whole | `unread` for each MiB of the answer, then it or `keep_alive` with `head` |
 //!
-//! A connection that misses its deadline ends. It is reset if its client does not end it too, so
-//! that the system keeps no data for it either. A first head that misses its deadline is answered
-//! 408.
+//! A connection that misses its deadline ends. A connection whose client does not end it too is
+//! reset, so that the system keeps no data for it. A first head that misses its deadline is
+//! answered 408.
 //!
 //! **Invariant:** no request after the last answer of a connection is processed (RFC 9112 section
 //! 9.6). An answer is the last when the client or the answer says `Connection: close`, or when the
@@ -68,8 +68,8 @@ pub(crate) struct Bounds {
     pub(crate) head: Duration,
     /// For a whole request, its body included.
     pub(crate) request: Duration,
-    /// For each MiB of an answer, and at least for the last part. The system ends a connection that
-    /// takes nothing for so long.
+    /// For each MiB of an answer, and at least for the last part. The time after which the system
+    /// ends a connection that takes nothing.
     pub(crate) unread: Duration,
     /// Between two requests.
     pub(crate) keep_alive: Duration,
@@ -164,7 +164,7 @@ fn bound_socket(io: &TcpStream, unread: Duration) {
     }
 }
 
-/// Who is at the other end.
+/// The address at the other end.
 struct Client {
     address: Option<SocketAddr>,
     malformed: Counter,

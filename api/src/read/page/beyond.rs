@@ -110,7 +110,7 @@ impl ListingQuery {
     }
 }
 
-/// Refuses a product that nobody knows, if the site does not serve such products. Only a listing
+/// Refuses an unknown product, if the site does not serve such products. Only a listing
 /// that has turned out empty needs this: it costs up to one query of one item.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Pages by cursor: the union of ranks and rows from a position on.
 //!
-//! The page index and the table are asked at the same time for what follows the cursor. Either may
+//! The page index and the table are asked in parallel for what follows the cursor. Either may
 //! lack a comment that the other has: a duplicate or a rank may be late or lost. So the page shows
 //! what either has, as far as both have been read: up to the [horizon](horizon). Past the last
 //! rank, the table decides.

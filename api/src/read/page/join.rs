@@ -524,7 +524,7 @@ mod tests {
         ] {
             assert_eq!(joined(true, ranks, rows, false, found), expected, "{what}");
         }
-        // What was not read is rather shown twice than passed over.
+        // Rows that were not read are rather shown twice than passed over.
         let cut = joined(true, "3 2", "9 8 7 6 5", true, "3 2");
         assert_eq!(cut, "c3 c2: 5 rows, cut at c5, followed");
         assert_eq!(joined(true, "", "9 8 7 6 5", true, ""), "none: 5 rows");

@@ -6,8 +6,8 @@
 //! | ready | with totals | with totals; past the end is [`ApiError::PastTheEnd`] |
 //! | not ready, or out of reach | without totals | [`ApiError::IndexUnavailable`] |
 //!
-//! `by_ranks` plans a numbered page and makes it, `by_cursor` one that a cursor leads to, `by_table`
-//! those without the page index. `join` fills in the ranks, `beyond` looks past the end.
+//! `by_ranks` plans a numbered page and makes it, `by_cursor` one that a cursor leads to,
+//! `by_table` those without the page index. `join` fills in the ranks, `beyond` looks past the end.
 //!
 //! **A numbered page is what its ranks say** (ADR 8). So ids, order and totals are those of the
 //! page index, even while no duplicate is written. `total` is the count of the index, or the end of

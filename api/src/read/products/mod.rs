@@ -56,7 +56,7 @@ const PRODUCTS_TOGETHER: usize = 1_000;
 /// way.
 const LISTINGS_MAX: usize = 1_000_000;
 
-/// Maximum number of pages of a walk whose dates are kept, in 32 MB. Those of further parts are
+/// Maximum number of pages of a walk whose dates are kept, in 32 MB. Dates of further parts are
 /// read each time.
 const DATES_MAX: usize = 2 << 20;
 
@@ -317,7 +317,7 @@ mod tests {
         assert_eq!(ages(&some, 8), (800, 1_600));
         // A quick walk is used for ten minutes.
         assert_eq!(ages(&some, 0), (1, 600));
-        // One that found nothing is used until the next may begin.
+        // A walk that found nothing is used until the next may begin.
         assert_eq!(ages(&Arc::default(), 0), (1, 1));
     }
 }

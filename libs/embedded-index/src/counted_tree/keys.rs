@@ -15,8 +15,8 @@ const ULID_TEXT_BYTES: u8 = 26;
 const _: () = assert!(ULID_TEXT_BYTES as usize == ulid::ULID_LEN);
 const TIME_BYTES: usize = 8;
 
-/// Fills the end of a slot whose id is shorter than the longest. It is less than every character of
-/// ids, so padded slots keep the order of ids.
+/// Fills the end of a slot whose id is shorter than the longest. The byte is less than every
+/// character of ids, so padded slots keep the order of ids.
 const PADDING: u8 = 0;
 
 #[derive(Debug, Clone, Copy)]

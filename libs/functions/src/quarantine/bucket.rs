@@ -129,7 +129,7 @@ impl Bucket {
     }
 }
 
-/// Whatever the reason, the call may succeed later, and until then a record must be reported.
+/// In all cases the call may succeed later, and until then a record must be reported.
 fn not_done<E>(error: SdkError<E>) -> StoreError
 where
     E: ProvideErrorMetadata + Error + Send + Sync + 'static,

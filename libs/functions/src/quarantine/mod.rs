@@ -1,4 +1,5 @@
-//! The quarantine (a dead-letter store): it keeps poison records, which a handler can never process.
+//! The quarantine (a dead-letter store): it keeps poison records, which a handler can never
+//! process.
 //!
 //! It uses the format of a batch that an event source mapping gave up on (AWS Lambda, "Retain
 //! discarded records for a DynamoDB event source"), so readers of the quarantine handle one format.
@@ -102,8 +103,8 @@ pub struct Reason {
 }
 
 impl Quarantine {
-    /// Opens the quarantine at its location. `s3_url` is the endpoint of an S3 other than AWS's. Sends
-    /// nothing yet.
+    /// Opens the quarantine at its location. `s3_url` is the endpoint of an S3 other than AWS's.
+    /// Sends nothing yet.
     #[cfg_attr(
         not(feature = "s3"),
         expect(unused_variables, reason = "only S3 has an endpoint")

@@ -99,7 +99,7 @@ impl Connection {
         }
     }
 
-    /// The same servers through separate connections. These have the given circuit breakers, or
+    /// These servers through separate connections. These have the given circuit breakers, or
     /// share those of `self`.
     pub(super) fn another(&self, breakers: Option<Arc<CircuitBreakers>>) -> Self {
         match self {

@@ -28,8 +28,8 @@ pub(super) struct Address {
 ///
 /// **Invariant:** a writer that gives up a call discards its connection, and the connection ends by
 /// a reset. So the operating system discards the bytes that it has not sent yet (ADR 81,
-/// `tests/functions/paused.rs`). Readers, which have breakers, keep their connection: a late read is
-/// harmless.
+/// `tests/functions/paused.rs`). Readers, which have breakers, keep their connection: a late read
+/// is harmless.
 // Without the client, which holds the password.
 #[derive(derive_more::Debug)]
 #[debug("Node {{ name: {name:?} }}")]

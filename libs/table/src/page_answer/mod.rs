@@ -82,7 +82,7 @@ impl<Blob> StoredItem<CommentItem<Blob>> {
         pk.starts_with(COMMENT_PREFIX) && sk.ends_with(FilterKey::PRIMARY_SUFFIX)
     }
 
-    /// What is read of the item, or why it is invalid.
+    /// The item as far as it is read, or why it is invalid.
     fn into<T>(self, read: impl FnOnce(Self) -> Result<T, Malformed>) -> Result<T, InvalidEntry> {
         let [pk, sk, cd] = self.keys().map(str::to_owned);
         read(self).map_err(|problem| InvalidEntry {

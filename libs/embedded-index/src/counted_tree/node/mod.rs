@@ -312,7 +312,7 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Inner<ENTRIES, CHILDREN> {
             self.counts.replace(index, 1, &totals);
             return Inserted { old, split: None };
         }
-        // The node is too full. Its greater half becomes a node of its own.
+        // The node is too full. Its greater half becomes a new node.
         let left_children = if new < middle { middle + 1 } else { middle };
         let right = Self::of(
             self.children.split_off(left_children),

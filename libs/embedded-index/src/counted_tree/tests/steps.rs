@@ -114,8 +114,8 @@ impl<const ENTRIES: usize, const CHILDREN: usize> Compared<ENTRIES, CHILDREN> {
     }
 }
 
-/// A key that carries its time (`kind` 0), a ULID of another time (1) or in another spelling (2),
-/// or another id.
+/// A key that carries its time (`kind` 0), a ULID with a different time (1) or spelling (2), or a
+/// different id.
 pub(crate) fn key(ms: u32, id: u32, kind: u8) -> Cd {
     let id = match kind {
         0 => Ulid::from_parts(ms.into(), id.into()).to_string(),
