@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use model::{
-    Cd, Comment, Order,
+    Cd, Comment, Filter, Order,
     planted::{self, Bug},
 };
 use page_index::{Ranked, RankedQuery};
@@ -59,11 +59,15 @@ impl PageRequest<'_> {
         cursor: &Cursor,
         stores: &StoreClients,
         ranked: &Ranked,
-        rows: Page,
+        mut rows: Page,
     ) -> Result<ListingPage, ApiError> {
         let order = self.order_from(cursor.direction);
         let horizon = self.horizon(order, ranked, &rows)?;
         let ranks = self.ranks_within(order, horizon.as_ref(), &ranked.comments);
+        if self.query.filter == Filter::ANY {
+            // These are primary items. An invalid one implies no rank, so none is missing.
+            rows.malformed.clear();
+        }
         let rows = rows_within(&ranks, horizon.as_ref(), rows);
         let joined = self.join(stores, ranks, rows).await?;
         let listing = self.cut_by_cursor(cursor, horizon, joined);
