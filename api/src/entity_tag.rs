@@ -12,6 +12,20 @@ pub(crate) fn strong_tag(revision: Revision) -> String {
     format!("\"{revision}\"")
 }
 
+/// What well-known proxies append to the tag of an answer that they compress: Apache's mod_deflate
+/// and mod_brotli, and Jetty.
+const SUFFIXES: [&str; 4] = ["-gzip", "-br", ";gzip", "--gzip"];
+
+/// A tag as this service made it: without what a proxy has appended.
+pub(crate) fn without_suffix(tag: &str) -> &str {
+    for suffix in SUFFIXES.into_iter().rev() {
+        if let Some(tag) = tag.strip_suffix(suffix) {
+            return tag;
+        }
+    }
+    tag
+}
+
 /// The weak tag of a content. Weak, because compression changes the bytes but not their meaning.
 pub(crate) fn weak_tag(content: &[u8]) -> String {
     WeakTagWriter(Sha256::new_with_prefix(content)).finish()

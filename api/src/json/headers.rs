@@ -8,7 +8,7 @@ use super::{
     parameters::{FromParameters, Given, Parameter},
     schema,
 };
-use crate::{error::ApiError, http::path_and_query::repeated};
+use crate::{entity_tag::without_suffix, error::ApiError, http::path_and_query::repeated};
 
 pub(crate) static IF_MATCH: Parameter<Revisions> = Parameter {
     name: "If-Match",
@@ -56,8 +56,9 @@ impl Revisions {
         }
     }
 
-    /// Reads the list of a header. A weak tag counts like the strong one: proxies that compress
-    /// answers make our tags weak, and a revision names one content.
+    /// Reads the list of a header. A weak tag counts like the strong one, and so does one with a
+    /// suffix: proxies that compress answers make our tags weak, or append to them. A revision
+    /// names one content.
     fn parse(list: &str) -> Result<Self, InvalidInput> {
         if list.trim() == "*" {
             return Ok(Self::All);
@@ -72,7 +73,7 @@ impl Revisions {
             })?;
         Ok(Self::These(
             tags.into_iter()
-                .filter_map(|tag| Revision::parse(tag).ok())
+                .filter_map(|tag| Revision::parse(without_suffix(tag)).ok())
                 .collect(),
         ))
     }
@@ -216,12 +217,21 @@ mod tests {
             ("{}", &one),
             ("\"other\"", &none),
             ("W/{}", &one),
+            ("{-gzip}", &one),
+            ("{-br}", &one),
+            ("W/{;gzip}", &one),
+            ("\"other-gzip\"", &none),
             ("W/\"other\"", &none),
             ("\"a,b\" , {}", &one),
             (", {},", &one),
             ("\"other\", W/{}", &one),
         ] {
-            let read = if_match(&list.replace("{}", &strong)).unwrap();
+            let mut list = list.replace("{}", &strong);
+            for suffix in ["-gzip", "-br", ";gzip"] {
+                let with_suffix = format!("\"{REVISION}{suffix}\"");
+                list = list.replace(&format!("{{{suffix}}}"), &with_suffix);
+            }
+            let read = if_match(&list).unwrap();
             assert_eq!(read.as_ref(), Some(revisions), "{list}");
         }
         assert_eq!(conditions(TestRequest::patch()).unwrap().if_match, None);
