@@ -12,13 +12,13 @@ pub(crate) fn strong_tag(revision: Revision) -> String {
     format!("\"{revision}\"")
 }
 
-/// What well-known proxies append to the tag of an answer that they compress: Apache's mod_deflate
-/// and mod_brotli, and Jetty.
-const SUFFIXES: [&str; 4] = ["-gzip", "-br", ";gzip", "--gzip"];
+/// What well-known proxies append to the tag of an answer that they compress, such as Apache's
+/// mod_deflate and mod_brotli.
+const SUFFIXES: [&str; 3] = ["-gzip", "-br", ";gzip"];
 
 /// A tag as this service made it: without what a proxy has appended.
 pub(crate) fn without_suffix(tag: &str) -> &str {
-    for suffix in SUFFIXES.into_iter().rev() {
+    for suffix in SUFFIXES {
         if let Some(tag) = tag.strip_suffix(suffix) {
             return tag;
         }

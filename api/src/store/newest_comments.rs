@@ -37,3 +37,51 @@ impl NewestComments {
         known.insert(comment.id.clone(), (at, comment.clone()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use model::{CommentText, Language, ProductId, Rating, Revision, SiteData, Status, Timestamp};
+
+    use super::*;
+
+    fn comment(number: usize) -> Comment {
+        let created_at = Timestamp::from_epoch_ms(1).unwrap();
+        Comment {
+            id: CommentId::parse(&format!("c{number}")).unwrap(),
+            product: ProductId::parse("p").unwrap(),
+            language: Language::parse("en").unwrap(),
+            rating: Rating::new(5).unwrap(),
+            created_at,
+            revision: Revision::after(None, created_at, 0),
+            status: Status::Published,
+            text: CommentText::new(None, "b".to_owned(), None).unwrap(),
+            site: SiteData::default(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_text_is_used_for_half_a_minute_while_the_ranks_name_its_comment() {
+        let known = NewestComments::default();
+        known.keep(&comment(1), Instant::now());
+        let elsewhere = Cd {
+            created_at: Timestamp::from_epoch_ms(2).unwrap(),
+            ..comment(1).cd()
+        };
+        tokio::time::advance(MAX_AGE - Duration::from_millis(1)).await;
+        assert_eq!(known.get(&comment(1).cd()), Some(comment(1)));
+        assert_eq!(known.get(&elsewhere), None);
+        assert_eq!(known.get(&comment(2).cd()), None);
+        tokio::time::advance(Duration::from_millis(1)).await;
+        assert_eq!(known.get(&comment(1).cd()), None);
+    }
+
+    #[test]
+    fn the_number_of_texts_is_bounded() {
+        let known = NewestComments::default();
+        for number in 0..3 * COMMENTS_MAX {
+            known.keep(&comment(number), Instant::now());
+            assert!(known.0.lock().len() <= COMMENTS_MAX);
+            assert!(known.get(&comment(number).cd()).is_some());
+        }
+    }
+}
