@@ -201,7 +201,9 @@ async fn an_audit_killed_at_checkpoints_is_completed_since_it_began() {
     let table = Gate::start(&stores.engine_url(), gate::CHECKPOINTS).await;
     let through_gate = [("PAGEMARK_DYNAMODB_URL", table.url.as_str())];
     let mut kills = 0;
-    for count in 1..6 {
+    // Each run resumes where the one before was killed, so the first ones write few checkpoints:
+    // how many there are in all depends on the engine.
+    for count in [0, 1, 0, 2, 1, 3] {
         if kill_at(&stores, &through_gate, &table, count, &arguments).await {
             kills += 1;
         }
