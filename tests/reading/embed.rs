@@ -208,7 +208,7 @@ async fn a_fragment_is_the_list_of_its_page_with_links_to_pages() {
     let product = "/product/espresso-machine/comments";
     for (asked, status, leads_to) in [
         ("/EN", 301, "/en"),
-        ("?page=02&x=1", 301, "?page=2"),
+        ("?page=02&x=1", 301, "?page=2&x=1"),
         ("?page=2", 302, ""),
     ] {
         let answer = http.get(&format!("/fragment{product}{asked}")).await;

@@ -7,14 +7,15 @@
 //! | ratings unsorted, repeated, or all five (`5.1.1`, `1.2.3.4.5`) | sorted, each once; none |
 //! | a tag in another case (`pt-br`), another code of a language (`iw`) | `pt-BR`, `he` |
 //! | `?order=newest` | without it: that is the order of pages that name none |
-//! | `?page=3&order=oldest` | `?order=oldest&page=3` |
+//! | `?language=en&rating=4&rating=5`, the API's spelling | `/en/4.5` |
 //! | `?order=oldest&page=1` | `?order=oldest`: oldest first, the page without a number is page 1 |
 //!
 //! `?cursor=…` is a page that no number leads to. `?date=2024-05`, without a page number, leads to
 //! the page that holds the newest comment of that month.
 //!
-//! Other parameters than `order`, `page`, `cursor` and `date` change nothing: they neither redirect
-//! nor are refused.
+//! Other parameters, such as campaign tags, change nothing: they neither redirect nor are refused,
+//! and a redirect keeps them. Nor does the order of parameters redirect. The answer names the
+//! canonical address, and real crawlers drop a redirect whose target they normalise back.
 //!
 //! Newest first, the page without a number is the front page, and page 1 has the oldest comments.
 //! `comments` leads a number to the front page: that depends on how many comments there are.
@@ -146,12 +147,31 @@ impl PageAddress {
     }
 }
 
-/// Reads the address of a request, and whether it is the canonical one, its path in any
-/// percent-encoding.
+/// How a request spells its address.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Spelling {
+    /// The canonical one, but for the percent-encoding of its path, the order of its parameters, and
+    /// parameters that are not ours.
+    Canonical,
+    /// Another one, with these parameters that are not ours.
+    Other { foreign: String },
+}
+
+impl Spelling {
+    /// The parameters that are not ours, unless the spelling is canonical.
+    pub(super) fn foreign(&self) -> &str {
+        match self {
+            Self::Canonical => "",
+            Self::Other { foreign } => foreign,
+        }
+    }
+}
+
+/// Reads the address of a request.
 ///
 /// # Errors
 /// Names the part of the address that belongs to no page.
-pub(super) fn read(request: &HttpRequest) -> Result<(PageAddress, bool), ApiError> {
+pub(super) fn read(request: &HttpRequest) -> Result<(PageAddress, Spelling), ApiError> {
     let product = ProductId::parse_stored(&path_part(request, 2, "product")?)?;
     let path = request.uri().path();
     // Behind /product/{product}/comments there are two parts at most.
@@ -159,16 +179,37 @@ pub(super) fn read(request: &HttpRequest) -> Result<(PageAddress, bool), ApiErro
     if parts.len() > 2 || parts.contains(&"") {
         return Err(ApiError::NoRoute);
     }
-    let language = match path_part(request, 4, "language")?.as_str() {
+    let mut language = match path_part(request, 4, "language")?.as_str() {
         "" | ANY => None,
         tag => Some(Language::parse(tag)?),
     };
-    let ratings = match path_part(request, 5, "rating")?.as_str() {
+    let mut ratings = match path_part(request, 5, "rating")?.as_str() {
         "" | ANY => None,
         set => parse_ratings(set)?,
     };
-    let ([page, order, cursor, date], spelling) =
-        parameters(request.query_string(), ["page", "order", "cursor", "date"])?;
+    let names = ["page", "order", "cursor", "date", "language", "rating"];
+    let Parameters {
+        values: [pages, orders, cursors, dates, languages, asked],
+        ours,
+        foreign,
+    } = Parameters::read(request.query_string(), names)?;
+    let page = single("page", pages)?;
+    let order = single("order", orders)?;
+    let cursor = single("cursor", cursors)?;
+    let date = single("date", dates)?;
+    let tag = single("language", languages)?.filter(|tag| !tag.is_empty());
+    if let Some(tag) = tag {
+        if language.is_some() {
+            return Err(ApiError::invalid("language", "is in the path, too"));
+        }
+        language = Some(Language::parse(&tag)?);
+    }
+    if let Some(asked) = asked_ratings(&asked)? {
+        if ratings.is_some() {
+            return Err(ApiError::invalid("rating", "is in the path, too"));
+        }
+        ratings = RatingSet::of(asked.iter());
+    }
     if page.is_some() && cursor.is_some() {
         return Err(ApiError::invalid("page", "cannot be combined with cursor"));
     }
@@ -200,48 +241,102 @@ pub(super) fn read(request: &HttpRequest) -> Result<(PageAddress, bool), ApiErro
     };
     address.number = number.and_then(|number| address.unless_first(number));
     let canonical = address.canonical();
-    let (canonical_path, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
-    let is_canonical = is_same_path(path, canonical_path) && spelling == canonical_query;
-    Ok((address, is_canonical))
+    let spelling = spelling_of(path, &canonical, ours, &foreign);
+    Ok((address, spelling))
+}
+
+/// How a path, with these parameters of ours and others, spells a canonical address.
+fn spelling_of(path: &str, canonical: &str, mut ours: Vec<&str>, foreign: &[&str]) -> Spelling {
+    let (canonical_path, canonical_query) = canonical.split_once('?').unwrap_or((canonical, ""));
+    let mut wanted: Vec<&str> = canonical_query
+        .split('&')
+        .filter(|pair| !pair.is_empty())
+        .collect();
+    wanted.sort_unstable();
+    ours.sort_unstable();
+    if is_same_path(path, canonical_path) && ours == wanted {
+        Spelling::Canonical
+    } else {
+        Spelling::Other {
+            foreign: foreign.join("&"),
+        }
+    }
 }
 
 pub(super) fn is_same_path(path: &str, other: &str) -> bool {
     percent_decode_str(path).eq(percent_decode_str(other))
 }
 
-/// The redirect to a canonical address. It depends only on the address that was asked for, so
-/// caches may keep it.
-pub(super) fn moved(canonical: &str) -> HttpResponse {
+/// The redirect to a canonical address, with the parameters of the request that are not ours: a
+/// campaign is counted where the visitor arrives. It depends only on the address that was asked for,
+/// so caches may keep it.
+pub(super) fn moved(canonical: &str, foreign: &str) -> HttpResponse {
+    let mut location = canonical.to_owned();
+    if !foreign.is_empty() {
+        location.push(if canonical.contains('?') { '&' } else { '?' });
+        location.push_str(foreign);
+    }
     HttpResponse::MovedPermanently()
-        .insert_header((header::LOCATION, canonical))
+        .insert_header((header::LOCATION, location))
         .finish()
 }
 
-/// The values of these parameters, decoded, and their spelling as they were sent. All others, such
-/// as campaign tags, are ignored.
+/// The parameters of an address.
+pub(super) struct Parameters<'query, const N: usize> {
+    /// The values of those that were asked for, decoded.
+    pub(super) values: [Vec<String>; N],
+    /// These parameters as they are spelled.
+    pub(super) ours: Vec<&'query str>,
+    /// All others, such as campaign tags, as they are spelled.
+    pub(super) foreign: Vec<&'query str>,
+}
+
+impl<'query, const N: usize> Parameters<'query, N> {
+    /// # Errors
+    /// A known parameter is not percent-encoded UTF-8.
+    pub(super) fn read(query: &'query str, names: [&'static str; N]) -> Result<Self, ApiError> {
+        let mut found = Self {
+            values: [const { Vec::new() }; N],
+            ours: Vec::new(),
+            foreign: Vec::new(),
+        };
+        for pair in pairs(query) {
+            let mut known = names.into_iter().zip(&mut found.values);
+            let known = known.find(|(name, _)| pair.name.as_deref() == Some(name));
+            if let Some((name, values)) = known {
+                values.push(pair.value.ok_or_else(|| not_encoded(name))?);
+                found.ours.push(pair.spelling);
+            } else {
+                found.foreign.push(pair.spelling);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The value of a parameter, if it is given.
 ///
 /// # Errors
-/// A known parameter is repeated, or is not percent-encoded UTF-8.
-pub(super) fn parameters<const N: usize>(
-    query: &str,
-    names: [&'static str; N],
-) -> Result<([Option<String>; N], String), ApiError> {
-    let mut values = [const { None }; N];
-    let mut spellings = Vec::new();
-    for pair in pairs(query) {
-        let mut known = names.into_iter().zip(&mut values);
-        let Some((name, value)) = known.find(|(name, _)| pair.name.as_deref() == Some(name)) else {
-            continue;
-        };
-        if value
-            .replace(pair.value.ok_or_else(|| not_encoded(name))?)
-            .is_some()
-        {
-            return Err(repeated(name));
-        }
-        spellings.push(pair.spelling);
+/// It is repeated.
+pub(super) fn single(
+    name: &'static str,
+    mut values: Vec<String>,
+) -> Result<Option<String>, ApiError> {
+    if values.len() > 1 {
+        return Err(repeated(name));
     }
-    Ok((values, spellings.join("&")))
+    Ok(values.pop())
+}
+
+/// The rating sets of `rating=4&rating=5`. An empty value, as a form sends for "any", is none.
+fn asked_ratings(values: &[String]) -> Result<Option<RatingSet>, InvalidInput> {
+    let mut ratings = Vec::new();
+    for value in values {
+        if !value.is_empty() {
+            ratings.push(Rating::parse(value)?);
+        }
+    }
+    Ok(RatingSet::of(ratings))
 }
 
 fn parse_ratings(text: &str) -> Result<Option<RatingSet>, InvalidInput> {
@@ -264,8 +359,10 @@ mod tests {
     use crate::error::tests::refused_field;
     use actix_web::test::TestRequest;
 
+    /// The address, and whether it is spelled canonically.
     fn read_at(uri: &str) -> Result<(PageAddress, bool), ApiError> {
-        read(&TestRequest::with_uri(uri).to_http_request())
+        let (address, spelling) = read(&TestRequest::with_uri(uri).to_http_request())?;
+        Ok((address, spelling == Spelling::Canonical))
     }
 
     /// `every_spelling_of_an_address_redirects_to_the_canonical_one` sends the other spellings to a
@@ -285,6 +382,13 @@ mod tests {
                 "p/comments?cursor=%41&order=oldest",
                 "p/comments?order=oldest&cursor=A",
             ),
+            (
+                "p/comments?language=EN&rating=2&rating=1",
+                "p/comments/en/1.2",
+            ),
+            ("p/comments/en?rating=5&page=2", "p/comments/en/5?page=2"),
+            ("p/comments?language=&rating=", "p/comments"),
+            ("p/comments?rating=5&rating=5", "p/comments/~/5"),
             (
                 "p/comments?page=03&utm_source=x&order=%6Fldest",
                 "p/comments?order=oldest&page=3",
@@ -318,17 +422,39 @@ mod tests {
                 }
             }
         }
-        // Ignored parameters do not make an address differ from its canonical spelling.
+        // Neither ignored parameters nor the order of parameters make an address differ.
         for query in [
             "?",
             "?utm_source=x",
             "?x=%FF&page=2&y",
             "?order=oldest&x=1&page=2&orders=newest",
+            "?page=2&order=oldest",
         ] {
             assert!(
                 read_at(&format!("/product/p/comments{query}")).unwrap().1,
                 "{query}"
             );
+        }
+    }
+
+    #[test]
+    fn a_redirect_keeps_the_parameters_of_campaigns() {
+        for (query, kept) in [
+            (
+                "utm_source=mail&page=01&utm_campaign=may%2024",
+                "?page=1&utm_source=mail&utm_campaign=may%2024",
+            ),
+            ("gclid=x&rating=", "?gclid=x"),
+            ("page=02", "?page=2"),
+        ] {
+            let uri = format!("/product/p/comments?{query}");
+            let (address, spelling) = read(&TestRequest::with_uri(&uri).to_http_request()).unwrap();
+            let Spelling::Other { foreign } = spelling else {
+                panic!("{query} is canonical");
+            };
+            let answer = moved(&address.canonical(), &foreign);
+            let location = answer.headers().get(header::LOCATION).unwrap();
+            assert_eq!(location, &format!("/product/p/comments{kept}"), "{query}");
         }
     }
 
@@ -367,6 +493,10 @@ mod tests {
             ("comments?order=oldest&page=2&order=oldest", "order"),
             ("comments?page=2&cursor=AbC-_", "page"),
             ("comments?date=2024", "date"),
+            ("comments?rating=6", "rating"),
+            ("comments/en/5?rating=4", "rating"),
+            ("comments/en?language=de", "language"),
+            ("comments?language=de&language=en", "language"),
             ("comments?date=2024-05&page=2", "date"),
             ("comments?date=2024-05&date=2024-05", "date"),
         ] {

@@ -10,7 +10,7 @@ use model::{Filter, PageNumber, Period};
 use page_index::StatsWanted;
 
 use super::{
-    address::{self, PageAddress},
+    address::{self, PageAddress, Spelling},
     context::Context,
     contrast, fragment, render,
     view::CommentsPage,
@@ -27,7 +27,7 @@ use crate::{
         contrast::Contrast,
         cursor::{Cursor, CursorSealer},
         dates,
-        page::{ListingPage, PageAt, PageRead, PageRequest, Wanted},
+        page::{ListingPage, PageAt, PageRead, PageRequest, WantedBesides},
         page_position::Neighbours,
     },
     site::{PastTheEnd, Site},
@@ -41,15 +41,15 @@ pub(super) async fn page(
     site: web::Data<Site>,
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, is_canonical) = address::read(&request)?;
+    let (address, spelling) = address::read(&request)?;
     let in_language_of_page = |error: PageError| error.of_filter(&address.query.filter);
     if let Some(period) = address.date {
         return lead_to_date(&address, period, &stores)
             .await
             .map_err(in_language_of_page);
     }
-    if !is_canonical {
-        return Ok(address::moved(&address.canonical()));
+    if let Spelling::Other { foreign } = spelling {
+        return Ok(address::moved(&address.canonical(), &foreign));
     }
     answer(&request, &address, &stores, &memory, &site, &cursors)
         .await
@@ -94,7 +94,7 @@ async fn answer(
     // Before all reads, so that a refused request costs no store a call.
     memory.make_room(request, comments_max).await?;
     // The counts of the filters come with the page; without the page index, it has none.
-    let wanted = Wanted {
+    let wanted = WantedBesides {
         stats: StatsWanted::WithLanguages,
         contrast: has_contrast,
     };

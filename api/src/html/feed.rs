@@ -15,7 +15,7 @@ use crate::{
     links,
     read::{
         ListingQuery,
-        page::{PageAt, PageRequest, Wanted},
+        page::{PageAt, PageRequest, WantedBesides},
     },
     site::Site,
     store::StoreClients,
@@ -41,9 +41,9 @@ pub(super) async fn feed(
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
-    let (address, _) = address::read(&request)?;
+    let (address, spelling) = address::read(&request)?;
     if !address::is_same_path(request.uri().path(), &address.feed()) {
-        return Ok(address::moved(&address.feed()));
+        return Ok(address::moved(&address.feed(), spelling.foreign()));
     }
     let answered = async {
         let query = ListingQuery {
@@ -56,7 +56,7 @@ pub(super) async fn feed(
         };
         memory.make_room(&request, page.comments_max()).await?;
         let listing = page
-            .read(&stores, Wanted::PAGE_ALONE)
+            .read(&stores, WantedBesides::PAGE_ALONE)
             .await
             .listing?
             .unwrap_or_default();

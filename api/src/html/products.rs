@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use model::{Filter, PageNumber, PageSize, WebUrl};
 
 use super::{
-    address::{moved, parameters, parse_number},
+    address::{Parameters, Spelling, moved, parse_number, single},
     head::Head,
     page_bar::{BarItem, page_bar},
     render,
@@ -72,22 +72,31 @@ async fn entries<'walk>(
     (entries, are_whole)
 }
 
-/// The page number in the address of a request, and whether the address is in its canonical
-/// spelling. The parameter `sort` of earlier versions leads to the list that stayed. All others,
+/// The page number in the address of a request, and how the address is spelled. The parameter `sort` of earlier versions leads to the list that stayed. All others,
 /// such as campaign tags, change nothing.
 ///
 /// # Errors
 /// Names the parameter that is repeated, not percent-encoded UTF-8, or belongs to no page.
-fn read_address(request: &HttpRequest) -> Result<(PageNumber, bool), ApiError> {
-    let ([number, _sort], spelling) = parameters(request.query_string(), ["page", "sort"])?;
-    let number = number
+fn read_address(request: &HttpRequest) -> Result<(PageNumber, Spelling), ApiError> {
+    let Parameters {
+        values: [numbers, _sort],
+        ours,
+        foreign,
+    } = Parameters::read(request.query_string(), ["page", "sort"])?;
+    let number = single("page", numbers)?
         .map(|number| parse_number(&number))
         .transpose()?
         .unwrap_or(PageNumber::FIRST);
     let canonical = path(number);
     let (_, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
-    let is_canonical = canonical_query == spelling;
-    Ok((number, is_canonical))
+    let spelling = if ours.join("&") == canonical_query {
+        Spelling::Canonical
+    } else {
+        Spelling::Other {
+            foreign: foreign.join("&"),
+        }
+    };
+    Ok((number, spelling))
 }
 
 fn path(number: PageNumber) -> String {
@@ -174,9 +183,9 @@ pub(super) async fn list(
     stores: web::Data<StoreClients>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
-    let (number, is_canonical) = read_address(&request)?;
-    if !is_canonical {
-        return Ok(moved(&path(number)));
+    let (number, spelling) = read_address(&request)?;
+    if let Spelling::Other { foreign } = spelling {
+        return Ok(moved(&path(number), &foreign));
     }
     let walk = match products
         .into_inner()
@@ -278,7 +287,9 @@ mod tests {
     use crate::error::tests::refused_field;
 
     fn read(query: &str) -> Result<(PageNumber, bool), ApiError> {
-        read_address(&TestRequest::with_uri(&format!("/products{query}")).to_http_request())
+        let uri = format!("/products{query}");
+        let (number, spelling) = read_address(&TestRequest::with_uri(&uri).to_http_request())?;
+        Ok((number, spelling == Spelling::Canonical))
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! Structured data of a page for search engines: JSON-LD with the vocabulary of schema.org.
 //!
 //! - It holds only data that the page shows. The average is that of the whole product, for any
-//!   filter. An archive page leaves it out, because it changes with every comment. A review is a
-//!   comment on the page that has an author.
+//!   filter. The entity tag of an archive page leaves it out, because it changes with every comment.
+//!   A review is a comment on the page that has an author.
+//! - Search Console reports a product with several reviews and without an average as an error
+//!   ("Multiple reviews without aggregateRating object").
 //! - Names and numbers of the product are those of its record. Search engines refuse a `Product`
 //!   without `name`, but a product id is not a name: so without a record the page has no structured
 //!   data.

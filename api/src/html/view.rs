@@ -58,6 +58,7 @@ pub(super) struct CommentsPage<'page> {
     listing: &'page ListingPage,
     /// The name of the product; its id where no name is known.
     name: &'page str,
+    details: Option<&'page ProductDetails>,
     language_of_name: Option<&'page Language>,
     shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for
@@ -151,6 +152,7 @@ impl<'page> CommentsPage<'page> {
             position,
             listing,
             name: name_of(query, details),
+            details,
             language_of_name: details.and_then(|details| details.language.as_ref()),
             shop: details.and_then(|details| details.url.as_ref()),
             which: t.joined([t.filter(&query.filter), position.number(t)]),
@@ -186,6 +188,16 @@ impl<'page> CommentsPage<'page> {
         }
         self.is_whole = !is_archive;
         self.cost = None;
+        if is_archive && self.head.structured_data.is_some() {
+            let without_average = None;
+            self.head.structured_data = structured_data::of_page(
+                self.head.site,
+                &self.address.query.product,
+                self.details,
+                without_average,
+                &self.listing.comments,
+            );
+        }
         let mut tag = WeakTagWriter::default();
         for shape in [
             SHAPE.as_bytes(),
@@ -259,12 +271,13 @@ fn head<'page>(
         address.canonical()
     };
     let mut head = Head::of_page(site, &path, title, indexing != Indexing::No);
-    // Search engines keep an archive page as it is, so it repeats nothing that changes with later
-    // comments.
-    let average = if is_archive(position) {
+    // Search engines keep the description of an archive page as it is, so it repeats nothing that
+    // changes with later comments.
+    let average = context.average();
+    let lasting_average = if is_archive(position) {
         None
     } else {
-        context.average()
+        average.as_ref()
     };
     head.feed = Some((subject.clone(), address.feed()));
     head.description = Some(describe(
@@ -272,7 +285,7 @@ fn head<'page>(
         address,
         position,
         listing,
-        average.as_ref(),
+        lasting_average,
         subject,
     ));
     head.neighbours = position

@@ -20,7 +20,7 @@ use crate::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
         dates,
-        page::{ListingPage, PageAt, PageRequest, Wanted, check_known},
+        page::{ListingPage, PageAt, PageRequest, WantedBesides, check_known},
         page_position::{Neighbours, PagePosition},
     },
     site::Site,
@@ -158,7 +158,7 @@ pub(crate) async fn list_comments(
     };
     let page = PageRequest { query, at };
     memory.make_room(&request, page.comments_max()).await?;
-    let read = page.read(&stores, Wanted::PAGE_ALONE).await;
+    let read = page.read(&stores, WantedBesides::PAGE_ALONE).await;
     let Some(listing) = read.listing? else {
         return Ok(caching::lead_to(&asked.urls("").page(None)));
     };

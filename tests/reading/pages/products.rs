@@ -238,7 +238,8 @@ async fn every_page_of_the_list_is_that_of_a_sort_of_all_products() {
         .get("/products?page=02&sort=top_rated&utm_source=x")
         .await;
     assert_eq!(answer.status, 301);
-    assert_eq!(answer.header("location"), Some("/products?page=2"));
+    let leads_to = "/products?page=2&utm_source=x";
+    assert_eq!(answer.header("location"), Some(leads_to));
     let past_the_end = http.get("/api/v1/products?page=4").await;
     past_the_end.expect(404);
     let sorted = http.get("/api/v1/products?sort=top_rated").await;

@@ -68,25 +68,22 @@ async fn structured_data_equals_what_the_page_shows() {
             .remove("review")
             .unwrap_or_else(|| json!([]));
         assert_eq!(reviews, json!(shown), "{target}");
-        let mut product = json!({
+        // Every page shows the average of the whole product, for any filter.
+        let product = json!({
             "@context": "https://schema.org",
             "@type": "Product",
             "@id": format!("{SITE}{url}"),
             "url": format!("{SITE}{url}"),
             "name": "Machine",
-        });
-        // On an archive page, the average would change with each later comment.
-        if !target.contains("page=") {
-            product["aggregateRating"] = json!({
+            "aggregateRating": {
                 "@type": "AggregateRating",
                 "ratingValue": "3.00",
                 "bestRating": 5,
                 "worstRating": 1,
                 "reviewCount": 45,
-            });
-        }
+            },
+        });
         assert_eq!(data, product);
-        // Every page shows the average of the whole product, for any filter.
         assert_eq!(
             page.text(".average"),
             "★ 3.00 out of 5, from 45 comments",

@@ -101,13 +101,13 @@ pub(crate) struct PageRequest<'query> {
 
 /// What a request wants to know besides the page.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted {
+pub(crate) struct WantedBesides {
     pub(crate) stats: StatsWanted,
     /// The newest positive and the newest critical comment of the product.
     pub(crate) contrast: bool,
 }
 
-impl Wanted {
+impl WantedBesides {
     pub(crate) const PAGE_ALONE: Self = Self {
         stats: StatsWanted::No,
         contrast: false,
@@ -180,7 +180,7 @@ impl PageRequest<'_> {
     }
 
     /// Reads the page, and what else the page index says of the product at that moment.
-    pub(crate) async fn read(&self, stores: &StoreClients, wanted: Wanted) -> PageRead {
+    pub(crate) async fn read(&self, stores: &StoreClients, wanted: WantedBesides) -> PageRead {
         let sides = Sides::new();
         let mut asked = vec![RankedQuery {
             stats: wanted.stats,
