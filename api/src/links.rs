@@ -6,7 +6,9 @@
 //! **Invariant:** a product id in a path has everything percent-encoded but unreserved characters
 //! (RFC 3986 section 2.3), so that no client, proxy or crawler reads a separator into it.
 
-use model::{ANY, AuthorId, CommentId, Filter, Order, PageNumber, PageSize, ProductId, Timestamp};
+use model::{
+    ANY, AuthorId, CommentId, Filter, ListingOrder, PageNumber, PageSize, ProductId, Timestamp,
+};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 
 use crate::listing::ListingQuery;
@@ -83,7 +85,7 @@ impl ListingUrls<'_> {
         if *page_size != PageSize::default() {
             parameters.push(("page_size", page_size.to_string()));
         }
-        if *order != Order::default() {
+        if *order != ListingOrder::default() {
             parameters.push(("order", order.to_string()));
         }
         parameters.extend(last);
@@ -131,7 +133,7 @@ pub fn product_page(product: &ProductId) -> String {
 
 /// A page of comments for people, newest first. The page with the newest comments has no number.
 pub fn page(product: &ProductId, filter: &Filter, number: Option<PageNumber>) -> String {
-    ordered_page(product, filter, Order::Newest, number)
+    ordered_page(product, filter, ListingOrder::Newest, number)
 }
 
 /// A page of comments for people; newest first, and a trailing `~` are left out. The first page has
@@ -139,7 +141,7 @@ pub fn page(product: &ProductId, filter: &Filter, number: Option<PageNumber>) ->
 pub(crate) fn ordered_page(
     product: &ProductId,
     filter: &Filter,
-    order: Order,
+    order: ListingOrder,
     number: Option<PageNumber>,
 ) -> String {
     of_listing(
@@ -168,14 +170,14 @@ pub(crate) fn page_at_cursor(listing: &ListingQuery, cursor: &str) -> String {
 }
 
 pub(crate) fn feed(product: &ProductId, filter: &Filter) -> String {
-    of_listing("feed", product, filter, Order::default(), None)
+    of_listing("feed", product, filter, ListingOrder::default(), None)
 }
 
 fn of_listing(
     kind: &str,
     product: &ProductId,
     filter: &Filter,
-    order: Order,
+    order: ListingOrder,
     parameter: Option<(&'static str, String)>,
 ) -> String {
     let mut url = format!("/product/{}/{kind}", encoded(product.as_str()));
@@ -186,7 +188,7 @@ fn of_listing(
         (Some(language), Some(ratings)) => url.push_str(&format!("/{language}/{ratings}")),
     }
     let mut parameters = Vec::new();
-    if order != Order::default() {
+    if order != ListingOrder::default() {
         parameters.push(("order", order.to_string()));
     }
     parameters.extend(parameter);
@@ -290,7 +292,7 @@ mod tests {
         let listing = ListingQuery {
             product: product("p"),
             filter,
-            order: Order::Newest,
+            order: ListingOrder::Newest,
             page_size: PageSize::default(),
         };
         let plain = ListingUrls {
@@ -319,7 +321,7 @@ mod tests {
             format!("{path}{}", stable.replace("&page=3", ""))
         );
         let listing = ListingQuery {
-            order: Order::Oldest,
+            order: ListingOrder::Oldest,
             page_size: PageSize::new(50).unwrap(),
             ..listing.clone()
         };
@@ -347,7 +349,7 @@ mod tests {
     fn oldest(number: u64) -> String {
         let filter = filter(Some("en"), None);
         let number = PageNumber::new(number).ok();
-        ordered_page(&product("p"), &filter, Order::Oldest, number)
+        ordered_page(&product("p"), &filter, ListingOrder::Oldest, number)
     }
 
     #[test]

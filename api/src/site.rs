@@ -13,7 +13,7 @@ use std::{
 use actix_web::http::Uri;
 use clap::{ArgAction, ValueEnum};
 use derive_more::Display;
-use model::{Filter, Order};
+use model::{Filter, ListingOrder};
 
 use crate::{
     look::{Look, LookError},
@@ -342,10 +342,10 @@ impl Site {
     pub(crate) fn indexing(
         &self,
         filter: &Filter,
-        order: Order,
+        order: ListingOrder,
         totals: Option<FilterTotals>,
     ) -> Indexing {
-        if self.settings.indexable == Indexable::None || order != Order::Newest {
+        if self.settings.indexable == Indexable::None || order != ListingOrder::Newest {
             return Indexing::No;
         }
         if *filter == Filter::ANY {
@@ -501,7 +501,7 @@ mod tests {
             filter: matching,
             product,
         };
-        site(indexable).indexing(filter, Order::Newest, Some(totals))
+        site(indexable).indexing(filter, ListingOrder::Newest, Some(totals))
     }
 
     #[test]
@@ -534,12 +534,12 @@ mod tests {
         );
         let languages = site(Indexable::Languages);
         assert_eq!(
-            languages.indexing(&english, Order::Newest, None),
+            languages.indexing(&english, ListingOrder::Newest, None),
             Indexing::Own,
             "the index is down"
         );
         assert_eq!(
-            site(Indexable::All).indexing(&Filter::ANY, Order::Oldest, None),
+            site(Indexable::All).indexing(&Filter::ANY, ListingOrder::Oldest, None),
             Indexing::No
         );
     }

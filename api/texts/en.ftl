@@ -74,6 +74,8 @@ page-of-pages = page { $page } of { $pages }
 continued = continued
 newest-first = newest first
 oldest-first = oldest first
+highest-first = highest rating first
+lowest-first = lowest rating first
 # $comments is such as "12 comments" or "The newest comments", $filter such as "in English, rated 5".
 comments-of-filter = { $comments } { $filter }
 some-comments = Comments
@@ -108,6 +110,8 @@ average-from = from { $count ->
 view-product = View this product
 show-newest-first = Show the newest first
 show-oldest-first = Show the oldest first
+show-highest-first = Show the highest ratings first
+show-lowest-first = Show the lowest ratings first
 feed-of-comments = Feed of these comments
 degraded = Counts and page numbers are away for a moment. Pages can still be turned one by one; links to single comments will work again soon.
 no-match = No comment on this product matches these filters.

@@ -3,6 +3,7 @@
 
 mod backends;
 mod behind;
+mod by_rating;
 mod embed;
 pub(crate) mod ordering;
 mod outage;

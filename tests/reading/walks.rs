@@ -1,6 +1,8 @@
 //! A walk by cursor shows every comment whose duplicate or rank exists, whichever of the two is
 //! late or lost, and reports what it met to repair.
 
+use std::cmp::Reverse;
+
 use itertools::iproduct;
 use model::{Comment, FilterKey, plan::index_edits};
 use repair_job::exit;
@@ -42,13 +44,22 @@ async fn walk(http: &Http, query: &str) -> [Vec<String>; 2] {
     [there, back]
 }
 
-/// Deletes the duplicate that the listing of the comment's language needs.
-async fn lose_duplicate(stores: &Stores, comment: &Comment) {
-    let key = FilterKey {
-        product: data::product(PRODUCT),
-        filter: data::filter(Some(comment.language.as_str()), None),
-    };
-    damage::delete(&stores.table, &comment.id, &key).await;
+/// Deletes the duplicates that the listing of the comment's language needs, and those in the order
+/// of ratings.
+async fn lose_duplicates(stores: &Stores, comment: &Comment) {
+    let language = Some(comment.language.as_str());
+    let rating = Some(comment.rating.as_str());
+    for filter in [
+        data::filter(language, None),
+        data::filter(language, rating),
+        data::filter(None, rating),
+    ] {
+        let key = FilterKey {
+            product: data::product(PRODUCT),
+            filter,
+        };
+        damage::delete(&stores.table, &comment.id, &key).await;
+    }
 }
 
 async fn lose_rank(stores: &Stores, comment: &Comment) {
@@ -61,21 +72,26 @@ async fn check_walks(stores: &Stores) {
     let api = Served::of(stores);
     // On page 1, at an end of a page, on later pages, and the last comment of all.
     for at in [3, 19, 20, 50, 95] {
-        lose_duplicate(stores, &comments[at]).await;
+        lose_duplicates(stores, &comments[at]).await;
     }
     for at in [0, 21, 39, 60] {
         lose_rank(stores, &comments[at]).await;
     }
-    for (order, language, size) in iproduct!(["newest", "oldest"], [None, Some("en")], [20, 7]) {
-        let mut expected: Vec<&str> = Vec::new();
+    let orders = ["newest", "oldest", "highest", "lowest"];
+    for (order, language, size) in iproduct!(orders, [None, Some("en")], [20, 7]) {
+        let mut listed: Vec<&Comment> = Vec::new();
         for comment in &comments {
             if language.is_none_or(|tag| comment.language.as_str() == tag) {
-                expected.push(comment.id.as_str());
+                listed.push(comment);
             }
         }
-        if order == "oldest" {
-            expected.reverse();
+        match order {
+            "oldest" => listed.reverse(),
+            "highest" => listed.sort_by_key(|comment| Reverse(comment.rating)),
+            "lowest" => listed.sort_by_key(|comment| comment.rating),
+            _ => {}
         }
+        let expected: Vec<&str> = listed.iter().map(|comment| comment.id.as_str()).collect();
         let mut query = format!("order={order}&page_size={size}");
         if let Some(tag) = language {
             query.push_str(&format!("&language={tag}"));

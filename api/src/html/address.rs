@@ -28,8 +28,8 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header};
 use model::{
-    ANY, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period, ProductId, Rating,
-    RatingSet,
+    ANY, Filter, InvalidInput, Language, ListingOrder, PageNumber, PageSize, Period, ProductId,
+    Rating, RatingSet,
 };
 use page_index::CommentPosition;
 use percent_encoding::percent_decode_str;
@@ -56,7 +56,7 @@ impl PageAddress {
     /// Whether the listing has archive pages and a front page. Oldest first, all pages are counted
     /// from the first one.
     pub(super) fn is_stable(&self) -> bool {
-        self.query.order == Order::Newest
+        self.query.order == ListingOrder::Newest
     }
 
     pub(super) fn canonical(&self) -> String {
@@ -135,15 +135,9 @@ impl PageAddress {
         links::ordered_page(&self.query.product, filter, self.query.order, None)
     }
 
-    /// The first page of the same filter in the other order.
-    pub(super) fn reversed(&self) -> String {
-        let ListingQuery {
-            product,
-            filter,
-            order,
-            ..
-        } = &self.query;
-        links::ordered_page(product, filter, order.reversed(), None)
+    /// The first page of the same filter in another order.
+    pub(super) fn in_order(&self, order: ListingOrder) -> String {
+        links::ordered_page(&self.query.product, &self.query.filter, order, None)
     }
 }
 
@@ -224,9 +218,13 @@ pub(super) fn read(request: &HttpRequest) -> Result<(PageAddress, Spelling), Api
         .transpose()?;
     let number = page.map(|page| parse_number(&page)).transpose()?;
     let order = order
-        .map(|order| Order::parse(&order))
+        .map(|order| ListingOrder::parse(&order))
         .transpose()?
         .unwrap_or_default();
+    if date.is_some() && order.is_by_rating() {
+        let problem = "cannot be combined with an order by rating";
+        return Err(ApiError::invalid("date", problem));
+    }
     let query = ListingQuery {
         product,
         filter: Filter::new(language, ratings),
@@ -498,6 +496,7 @@ mod tests {
             ("comments/en?language=de", "language"),
             ("comments?language=de&language=en", "language"),
             ("comments?date=2024-05&page=2", "date"),
+            ("comments?date=2024-05&order=highest", "date"),
             ("comments?date=2024-05&date=2024-05", "date"),
         ] {
             assert_eq!(

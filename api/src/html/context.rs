@@ -1,6 +1,6 @@
 //! What all parts of a page of comments are made of, and the links to its filters.
 
-use model::{Filter, Language, Order, RatingSet};
+use model::{Filter, Language, ListingOrder, RatingSet};
 use page_index::Stats;
 
 use super::{address::PageAddress, words::Average};
@@ -74,7 +74,7 @@ impl<'page> Context<'page> {
             .zip(Average::of(self.stats?.by_rating))
     }
 
-    pub(super) fn indexing(self, filter: &Filter, order: Order) -> Indexing {
+    pub(super) fn indexing(self, filter: &Filter, order: ListingOrder) -> Indexing {
         let totals = self.count(filter).zip(self.count(&Filter::ANY));
         let totals = totals.map(|(filter, product)| FilterTotals { filter, product });
         self.site.indexing(filter, order, totals)

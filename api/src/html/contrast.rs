@@ -1,7 +1,7 @@
 //! The box with the most recent positive comment and the most recent critical one, on the front
 //! page of all comments.
 
-use model::{Filter, Order};
+use model::{Filter, ListingOrder};
 
 use super::address::PageAddress;
 use crate::read::contrast::{Contrast, Side};
@@ -15,7 +15,7 @@ pub(super) fn belongs_to(address: &PageAddress) -> bool {
     address.number.is_none()
         && address.cursor.is_none()
         && query.filter == Filter::ANY
-        && query.order == Order::Newest
+        && query.order == ListingOrder::Newest
 }
 
 /// Both comments, each with the message above it, and that of the link to all such comments.

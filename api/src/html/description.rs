@@ -1,6 +1,6 @@
 //! The heading of a page of comments, and its description for search engines.
 
-use model::Order;
+use model::ListingOrder;
 
 use super::{address::PageAddress, words::Average};
 use crate::{
@@ -20,8 +20,12 @@ pub(super) fn heading(
     let counted = match listing.total {
         _ if position == PagePosition::Unknown => t.text("some-comments").into_owned(),
         Some(total) => t.counted("comments", total),
-        None if address.is_stable() => t.text("the-newest-comments").into_owned(),
-        None => t.text("the-oldest-comments").into_owned(),
+        None => match order {
+            ListingOrder::Newest => t.text("the-newest-comments"),
+            ListingOrder::Oldest => t.text("the-oldest-comments"),
+            ListingOrder::Highest | ListingOrder::Lowest => t.text("some-comments"),
+        }
+        .into_owned(),
     };
     let counted = match t.filter(&address.query.filter) {
         Some(filter) => t.with(
@@ -49,7 +53,7 @@ pub(super) fn heading(
         id,
         [("text", heading.into()), ("days", t.days(from, to).into())],
     );
-    let other_order = if order == Order::default() {
+    let other_order = if order == ListingOrder::default() {
         None
     } else {
         Some(t.order(order))
@@ -94,6 +98,10 @@ fn describe_range(
     listing: &ListingPage,
 ) -> Option<String> {
     let (first, last) = listing.comments.first().zip(listing.comments.last())?;
+    if address.query.order.is_by_rating() {
+        // Its days are in no order.
+        return None;
+    }
     let before = position.before(address)?;
     let to = before.saturating_add(u64::try_from(listing.comments.len()).unwrap_or(u64::MAX));
     let id = match listing.total {

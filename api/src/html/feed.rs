@@ -6,7 +6,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
 use askama::Template;
-use model::{Comment, Filter, Order, PageNumber, Timestamp};
+use model::{Comment, Filter, ListingOrder, PageNumber, Timestamp};
 
 use super::address::{self, PageAddress};
 use crate::{
@@ -47,7 +47,7 @@ pub(super) async fn feed(
     }
     let answered = async {
         let query = ListingQuery {
-            order: Order::Newest,
+            order: ListingOrder::Newest,
             ..address.query.clone()
         };
         let page = PageRequest {

@@ -36,7 +36,7 @@ use actix_web::{
     web,
 };
 use askama::Template;
-use model::{CommentId, Filter, Order, PageSize};
+use model::{CommentId, Filter, ListingOrder, PageSize};
 
 use crate::{
     error::ApiError,
@@ -130,7 +130,7 @@ async fn comment(
     let listing = ListingQuery {
         product: comment.product,
         filter: Filter::ANY,
-        order: Order::Newest,
+        order: ListingOrder::Newest,
         page_size: PageSize::default(),
     };
     let page = links::page(

@@ -2,7 +2,8 @@
 
 use askama::Template;
 use model::{
-    Comment, Documented, Filter, Language, Order, ProductDetails, ProductRecord, Reply, WebUrl,
+    Comment, Documented, Filter, Language, ListingOrder, ProductDetails, ProductRecord, Reply,
+    WebUrl,
 };
 use sha2::Digest;
 
@@ -65,8 +66,8 @@ pub(super) struct CommentsPage<'page> {
     /// the first page of everything.
     which: String,
     chips: Vec<(String, Option<FilterLink>)>,
-    /// The page of the same comments in the other order; `None` where that makes no difference.
-    reversed: Option<FilterLink>,
+    /// The first pages of the same comments in other orders, where that makes a difference.
+    other_orders: Vec<(&'static str, FilterLink)>,
     comments: Vec<CommentView<'page>>,
     /// Whether the product has comments, as far as is known.
     has_comments: bool,
@@ -124,14 +125,11 @@ impl<'page> CommentsPage<'page> {
         if is_fragment {
             head.base = site.public_url.to_string();
         }
-        let has_other_order = !is_empty && listing.total.is_none_or(|total| total > 1);
-        let reversed = if has_other_order {
-            Some(FilterLink {
-                href: address.reversed(),
-                nofollow: context.indexing(&query.filter, query.order.reversed()) != Indexing::Own,
-            })
+        let has_other_orders = !is_empty && listing.total.is_none_or(|total| total > 1);
+        let other_orders = if has_other_orders {
+            other_orders(context)
         } else {
-            None
+            Vec::new()
         };
         let contrast = match contrast {
             Some(contrast) if listing.comments.len() >= contrast::COMMENTS_MIN => {
@@ -157,7 +155,7 @@ impl<'page> CommentsPage<'page> {
             shop: details.and_then(|details| details.url.as_ref()),
             which: t.joined([t.filter(&query.filter), position.number(t)]),
             chips: chips(context),
-            reversed,
+            other_orders,
             comments: listing
                 .comments
                 .iter()
@@ -226,6 +224,32 @@ fn name_of<'page>(
     }
 }
 
+/// The texts and targets of the links to other orders.
+fn other_orders(context: Context<'_>) -> Vec<(&'static str, FilterLink)> {
+    let query = &context.address.query;
+    let has_one_rating = query
+        .filter
+        .ratings()
+        .is_some_and(|ratings| ratings.iter().count() == 1);
+    let mut links = Vec::new();
+    for (order, text) in [
+        (ListingOrder::Newest, "show-newest-first"),
+        (ListingOrder::Oldest, "show-oldest-first"),
+        (ListingOrder::Highest, "show-highest-first"),
+        (ListingOrder::Lowest, "show-lowest-first"),
+    ] {
+        if order == query.order || (order.is_by_rating() && has_one_rating) {
+            continue;
+        }
+        let link = FilterLink {
+            href: context.address.in_order(order),
+            nofollow: context.indexing(&query.filter, order) != Indexing::Own,
+        };
+        links.push((text, link));
+    }
+    links
+}
+
 fn head<'page>(
     context: Context<'page>,
     details: Option<&ProductDetails>,
@@ -247,7 +271,7 @@ fn head<'page>(
         Some(t.with(comments_on, [("name", name.into())])),
         t.filter(&query.filter),
     ]);
-    let other_order = if query.order == Order::default() {
+    let other_order = if query.order == ListingOrder::default() {
         None
     } else {
         Some(t.order(query.order))

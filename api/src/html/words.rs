@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use fluent_bundle::FluentValue;
-use model::{Filter, Language, Order, Rating, RatingCounts, RatingSet, Timestamp};
+use model::{Filter, Language, ListingOrder, Rating, RatingCounts, RatingSet, Timestamp};
 
 use super::language_name::{english_name, named};
 use crate::texts::Interface;
@@ -117,10 +117,12 @@ impl Interface {
         self.with("number", [("number", number.into())])
     }
 
-    pub(super) fn order(&self, order: Order) -> String {
+    pub(super) fn order(&self, order: ListingOrder) -> String {
         let id = match order {
-            Order::Newest => "newest-first",
-            Order::Oldest => "oldest-first",
+            ListingOrder::Newest => "newest-first",
+            ListingOrder::Oldest => "oldest-first",
+            ListingOrder::Highest => "highest-first",
+            ListingOrder::Lowest => "lowest-first",
         };
         self.text(id).into_owned()
     }

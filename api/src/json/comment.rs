@@ -1,8 +1,7 @@
 //! One comment: `/api/v1/comments/{id}` and its position.
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{CommentId, Filter, Order, PageNumber, PageSize};
-use page_index::CommentPosition;
+use model::{CommentId, Filter, ListingOrder, PageNumber, PageSize};
 use serde::Serialize;
 use table::CommentPatch;
 use utoipa::ToSchema;
@@ -18,7 +17,7 @@ use crate::{
     callers::{AnyCaller, CommentWriter, WriterOrModerator},
     entity_tag::strong_tag,
     error::ApiError,
-    read::ListingQuery,
+    read::{ListingQuery, page::position_by_rating},
     secrets::TokenScope,
     store::StoreClients,
 };
@@ -162,7 +161,7 @@ pub(crate) struct PositionRequest {
     id: CommentId,
     filter: Filter,
     page_size: PageSize,
-    order: Order,
+    order: ListingOrder,
     is_stable: bool,
 }
 
@@ -224,24 +223,21 @@ pub(crate) async fn comment_position(
             rating: comment.rating.get(),
         });
     }
-    let position = stores
-        .position(&comment, &filter)
-        .await
-        .ok_or(ApiError::IndexUnavailable)?;
-    let CommentPosition { older, total, .. } = position;
     let listing = ListingQuery {
-        product: comment.product,
+        product: comment.product.clone(),
         filter,
         order,
         page_size,
     };
-    let number_in_listing = match order {
-        Order::Newest => total.saturating_sub(older),
-        Order::Oldest => older + 1,
+    let position = if order.is_by_rating() {
+        position_by_rating(&stores, &listing, &comment).await
+    } else {
+        stores.position(&comment, &listing.filter).await
     };
+    let position = position.ok_or(ApiError::IndexUnavailable)?;
     Ok(HttpResponse::Ok().json(PositionBody {
         page: listing.number_of(is_stable, position),
-        position: number_in_listing,
-        total,
+        position: listing.number_in_listing(position),
+        total: position.total,
     }))
 }

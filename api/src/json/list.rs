@@ -1,7 +1,7 @@
 //! `GET /api/v1/products/{product}/comments`
 
 use actix_web::{HttpRequest, HttpResponse, http::header, web};
-use model::{Language, Order, PageNumber, PageSize, Period, Rating, StablePages, Timestamp};
+use model::{Language, ListingOrder, PageNumber, PageSize, Period, Rating, StablePages, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -43,18 +43,22 @@ pub(crate) struct ListRequest {
 impl FromParameters for ListRequest {
     fn read(given: &Given<'_>) -> Result<Self, ApiError> {
         let ((product, filter), page_size) = FromParameters::read(given)?;
-        let (number, order, stable) = (
-            given.get(&PAGE)?,
-            given.get(&ORDER)?,
-            given.get(&NUMBERING)?,
-        );
-        let (period, as_of, cursor) = (given.get(&DATE)?, given.get(&AS_OF)?, given.get(&CURSOR)?);
+        let number = given.get(&PAGE)?;
+        let order = given.get(&ORDER)?.unwrap_or_default();
+        let stable = given.get(&NUMBERING)?;
+        let period = given.get(&DATE)?;
+        let as_of = given.get(&AS_OF)?;
+        let cursor = given.get(&CURSOR)?;
         let explains = given.get(&EXPLAIN)?.unwrap_or_default();
         if stable.is_some() {
             given.check_absent([ORDER.name, AS_OF.name, CURSOR.name], NUMBERING.name)?;
         }
         if period.is_some() {
             given.check_absent([PAGE.name, AS_OF.name, CURSOR.name], DATE.name)?;
+            if order.is_by_rating() {
+                let problem = "cannot be combined with an order by rating";
+                return Err(ApiError::invalid(DATE.name, problem));
+            }
         }
         if cursor.is_some() {
             given.check_absent([PAGE.name, AS_OF.name], CURSOR.name)?;
@@ -62,7 +66,7 @@ impl FromParameters for ListRequest {
         let query = ListingQuery {
             product,
             filter,
-            order: order.unwrap_or_default(),
+            order,
             page_size,
         };
         let is_counted = stable.is_none() && cursor.is_none();
@@ -197,8 +201,8 @@ pub(crate) async fn list_comments(
 pub(crate) struct Body<'listing> {
     product: &'listing str,
     filter: FilterBody<'listing>,
-    #[schema(value_type = String, pattern = "^(newest|oldest)$")]
-    order: Order,
+    #[schema(value_type = String, pattern = "^(newest|oldest|highest|lowest)$")]
+    order: ListingOrder,
     /// The page's number; null for a cursor, and for the front page of stable numbering.
     #[schema(value_type = Option<u64>, minimum = 1, required)]
     page: Option<PageNumber>,
@@ -403,6 +407,9 @@ mod tests {
             ("numbering=stable&as_of=2024-01-01T00:00:00Z", "as_of"),
             ("numbering=stable&cursor=AAAA", "cursor"),
             ("numbering=newest-first", "numbering"),
+            ("numbering=stable&order=highest", "order"),
+            ("date=2024-05&order=lowest", "date"),
+            ("order=best", "order"),
             ("date=2024-05&page=1", "page"),
             ("date=2024-13", "date"),
             ("explain=yes", "explain"),

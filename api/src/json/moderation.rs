@@ -86,7 +86,7 @@ pub(crate) async fn list_unpublished(
     let (comments, next) = page(&stores, status, page_size, after).await?;
     let next = next.map(|at| {
         let direction = Direction::Forward;
-        cursors.seal(&list, &Cursor { direction, at })
+        cursors.seal(&list, &Cursor::new(direction, at))
     });
     let body = ModerationBody {
         comments: comments.iter().map(CommentBody::from).collect(),

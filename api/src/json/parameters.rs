@@ -11,8 +11,8 @@ use std::{
 
 use actix_web::{FromRequest, HttpRequest, dev::Payload};
 use model::{
-    AuthorId, CommentId, Filter, InvalidInput, Language, Order, PageNumber, PageSize, Period,
-    ProductId, Rating, RatingSet, Status, Timestamp,
+    AuthorId, CommentId, Filter, InvalidInput, Language, ListingOrder, PageNumber, PageSize,
+    Period, ProductId, Rating, RatingSet, Status, Timestamp,
 };
 use serde_json::{Value, json};
 use utoipa::{
@@ -150,16 +150,16 @@ pub(crate) static PAGE_SIZE: Parameter<PageSize> = Parameter {
     parse: PageSize::parse,
 };
 
-pub(crate) static ORDER: Parameter<Order> = Parameter {
+pub(crate) static ORDER: Parameter<ListingOrder> = Parameter {
     name: "order",
-    description: "Newest or oldest first",
+    description: "Newest or oldest first; or the highest or lowest rating first, and the newest first within a rating",
     schema: || {
-        schema::one_of(["newest", "oldest"])
+        schema::one_of(["newest", "oldest", "highest", "lowest"])
             .default(Some("newest".into()))
             .into()
     },
     example: || json!("newest"),
-    parse: Order::parse,
+    parse: ListingOrder::parse,
 };
 
 pub(crate) static NUMBERING: Parameter<()> = Parameter {

@@ -12,19 +12,20 @@
 //! | bytes | what |
 //! | --- | --- |
 //! | 1 | the layout's version, the direction, and how the rest is written |
+//! | 0 or 1 | the rating, in a listing that is ordered by rating |
 //! | 0 to 8 | the instant in milliseconds since 1970, as postcard writes it: 6 in our time; none when it is the ULID's own |
 //! | 1 to 64 | the id; 16 when it is a ULID |
 
 use aes_siv::{KeyInit, siv::Aes128Siv};
 use base64::{Engine, prelude::BASE64_URL_SAFE_NO_PAD};
-use model::{Cd, CommentId, Timestamp};
+use model::{Cd, CommentId, Rating, Timestamp};
 use ulid::Ulid;
 
 use super::ListingQuery;
 use crate::{error::ApiError, secrets::CursorKey};
 
-/// The longest sealed cursor: 16 bytes of seal, 1 of head, 8 of instant, 64 of id, in base64.
-pub(crate) const SEALED_MAX_LEN: usize = (16 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;
+/// The longest sealed cursor: 16 bytes of seal, 1 of head, 1 of rating, 8 of instant, 64 of id, in base64.
+pub(crate) const SEALED_MAX_LEN: usize = (16 + 1 + 1 + 8 + CommentId::MAX_LEN) * 4 / 3 + 1;
 
 /// Identifies the use of the seal: one more part of the sealed data.
 const PURPOSE: &[u8] = b"pagemark cursor";
@@ -35,6 +36,7 @@ const BACKWARD: u8 = 1;
 /// The id is a ULID, in its 16 bytes.
 const ULID_ID: u8 = 2;
 const ULID_INSTANT: u8 = 4;
+const RATING: u8 = 8;
 
 /// The direction in which a cursor leads from its comment, in the listing's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +58,8 @@ impl Direction {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) direction: Direction,
+    /// The rating of the comment, in a listing that is ordered by rating.
+    pub(crate) rating: Option<Rating>,
     pub(crate) at: Cd,
 }
 
@@ -72,6 +76,23 @@ impl ListingQuery {
 }
 
 impl Cursor {
+    /// A cursor of a listing that is ordered by time.
+    pub(crate) fn new(direction: Direction, at: Cd) -> Self {
+        Self {
+            direction,
+            rating: None,
+            at,
+        }
+    }
+
+    /// From the same position back.
+    pub(crate) fn reversed(&self) -> Self {
+        Self {
+            direction: self.direction.reversed(),
+            ..self.clone()
+        }
+    }
+
     fn to_bytes(&self) -> Vec<u8> {
         let Cd { created_at, id } = &self.at;
         let ulid = Ulid::from_string(id.as_str())
@@ -89,7 +110,11 @@ impl Cursor {
         if is_of_ulid {
             head |= ULID_INSTANT;
         }
+        if self.rating.is_some() {
+            head |= RATING;
+        }
         let mut bytes = vec![head];
+        bytes.extend(self.rating.map(Rating::get));
         if !is_of_ulid {
             // Writing to memory does not fail.
             bytes.extend(postcard::to_stdvec(&created_at.epoch_ms()).unwrap_or_default());
@@ -103,9 +128,15 @@ impl Cursor {
 
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let (&head, rest) = bytes.split_first()?;
-        if head & !(BACKWARD | ULID_ID | ULID_INSTANT) != VERSION {
+        if head & !(BACKWARD | ULID_ID | ULID_INSTANT | RATING) != VERSION {
             return None;
         }
+        let (rating, rest) = if head & RATING == 0 {
+            (None, rest)
+        } else {
+            let (&rating, rest) = rest.split_first()?;
+            (Some(Rating::new(rating.into()).ok()?), rest)
+        };
         let (written, rest) = if head & ULID_INSTANT == 0 {
             let (ms, rest) = postcard::take_from_bytes(rest).ok()?;
             (Some(ms), rest)
@@ -126,6 +157,7 @@ impl Cursor {
         };
         Some(Self {
             direction,
+            rating,
             at: Cd {
                 created_at,
                 id: CommentId::parse(&id).ok()?,
@@ -204,7 +236,7 @@ fn siv(key: &CursorKey) -> Aes128Siv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Filter, Order, PageSize, ProductId};
+    use model::{Filter, ListingOrder, PageSize, ProductId};
     use proptest::prelude::*;
 
     fn sealer() -> CursorSealer {
@@ -216,14 +248,14 @@ mod tests {
             created_at: Timestamp::from_epoch_ms(ms).unwrap(),
             id: CommentId::parse(id).unwrap(),
         };
-        Cursor { direction, at }
+        Cursor::new(direction, at)
     }
 
     fn listing() -> Vec<Vec<u8>> {
         ListingQuery {
             product: ProductId::parse("p/☕").unwrap(),
             filter: Filter::ANY,
-            order: Order::Oldest,
+            order: ListingOrder::Oldest,
             page_size: PageSize::MAX,
         }
         .parts()
@@ -307,7 +339,7 @@ mod tests {
         }
 
         #[test]
-        fn bytes_are_a_cursor_or_none(head in 0x10..0x18_u8, bytes in prop::collection::vec(any::<u8>(), 0..40), id in "[a-z.]{0,3}") {
+        fn bytes_are_a_cursor_or_none(head in 0x10..0x20_u8, bytes in prop::collection::vec(any::<u8>(), 0..40), id in "[a-z.]{0,3}") {
             for rest in [bytes.clone(), [bytes.get(..6).unwrap_or(&[]), id.as_bytes()].concat(), [&[0xFF; 9][..], &[1], id.as_bytes()].concat()] {
                 if let Some(cursor) = Cursor::of_bytes(&[&[head], rest.as_slice()].concat()) {
                     prop_assert_eq!(Cursor::of_bytes(&cursor.to_bytes()), Some(cursor));
@@ -320,9 +352,11 @@ mod tests {
             ms in Timestamp::MIN.epoch_ms()..=Timestamp::MAX.epoch_ms(),
             id in "[A-Za-z0-9._-]{3,64}|[A-Za-z0-9_-]{1,2}|[0-7][0-9A-HJKMNP-TV-Z]{25}",
             forward in any::<bool>(),
+            rating in prop::option::of(1..=5_u64),
         ) {
             let direction = if forward { Direction::Forward } else { Direction::Backward };
-            let given = cursor(direction, ms, &id);
+            let rating = rating.map(|rating| Rating::new(rating).unwrap());
+            let given = Cursor { rating, ..cursor(direction, ms, &id) };
             let text = sealer().seal(&listing(), &given);
             prop_assert!(text.len() <= SEALED_MAX_LEN);
             prop_assert_eq!(&sealer().open(&listing(), &text).unwrap(), &given);

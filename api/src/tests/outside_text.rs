@@ -89,7 +89,7 @@ fn query() -> impl Strategy<Value = String> {
         ("cursor", CURSOR),
         ("language", LANGUAGE),
         ("rating", RATINGS),
-        ("order", "newest|oldest|[a-z]{0,3}"),
+        ("order", "newest|oldest|highest|lowest|[a-z]{0,3}"),
         ("[a-z]{1,3}|order|language|cursor|as_of", PART),
         (PART, PART),
     ];

@@ -42,7 +42,7 @@ pub use id::{CommentId, ProductId};
 pub use item::primaries;
 pub use language::Language;
 pub use numbering::StablePages;
-pub use page::{Order, PageNumber, PageSize};
+pub use page::{ListingOrder, Order, PageNumber, PageSize};
 pub use period::Period;
 pub use product::{Gtin, ProductDetails, ProductRecord, WebUrl};
 pub use rating::{Rating, RatingSet};

@@ -4,31 +4,23 @@ use std::cmp::Ordering;
 
 use derive_more::Display;
 use serde::Serialize;
-use strum::EnumString;
+use strum::{EnumString, VariantNames};
 
 use crate::{
     comment::Cd,
     error::{InvalidInput, quoted},
 };
 
-#[derive(
-    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, strum::Display, EnumString,
-)]
+/// The order of comments by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
 #[strum(serialize_all = "lowercase")]
 pub enum Order {
-    #[default]
     Newest,
     Oldest,
 }
 
 impl Order {
-    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
-        text.parse().map_err(|_| {
-            InvalidInput::new("order", format!("{} is not newest or oldest", quoted(text)))
-        })
-    }
-
     /// How two positions follow each other in this order.
     pub fn compare(self, a: &Cd, b: &Cd) -> Ordering {
         match self {
@@ -41,6 +33,57 @@ impl Order {
         match self {
             Self::Newest => Self::Oldest,
             Self::Oldest => Self::Newest,
+        }
+    }
+}
+
+/// The order of a listing.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    strum::Display,
+    EnumString,
+    VariantNames,
+)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum ListingOrder {
+    #[default]
+    Newest,
+    Oldest,
+    /// The highest rating first, and the newest first within a rating.
+    Highest,
+    /// The lowest rating first, and the newest first within a rating.
+    Lowest,
+}
+
+impl ListingOrder {
+    pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        text.parse().map_err(|_| {
+            let known = Self::VARIANTS.join(", ");
+            let problem = format!("{} is none of {known}", quoted(text));
+            InvalidInput::new("order", problem)
+        })
+    }
+
+    pub fn is_by_rating(self) -> bool {
+        match self {
+            Self::Newest | Self::Oldest => false,
+            Self::Highest | Self::Lowest => true,
+        }
+    }
+
+    /// The order of the comments of one rating.
+    pub fn within_a_rating(self) -> Order {
+        match self {
+            Self::Newest | Self::Highest | Self::Lowest => Order::Newest,
+            Self::Oldest => Order::Oldest,
         }
     }
 }

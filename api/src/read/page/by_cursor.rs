@@ -1,229 +1,191 @@
-//! Pages by cursor: the union of ranks and rows from a position on.
-//!
-//! The page index and the table are asked in parallel for what follows the cursor. Either may
-//! lack a comment that the other has: a duplicate or a rank may be late or lost. So the page shows
-//! what either has, as far as both have been read: up to the [horizon](horizon). Past the last
-//! rank, the table decides.
+//! Pages by cursor, and the first page while the page index is away: each is one stretch of the
+//! listing.
 //!
 //! **Invariant:** walking the cursors shows every comment once whose duplicate or rank exists. A
 //! page whose comments have been deleted leads back (`a_cursor_whose_page_was_deleted_leads_back`).
 
-use std::collections::BTreeSet;
-
-use model::{
-    Cd, Comment, Filter, Order,
-    planted::{self, Bug},
-};
-use page_index::{Ranked, RankedQuery};
-use table::Page;
+use model::{Cd, Comment, Order, Rating};
 
 use super::{
     ListingPage, PageRequest,
-    join::{Joined, Ranks},
+    join::{After, Joined},
+    just_after,
+    stretch::Stretch,
 };
 use crate::{
     error::ApiError,
     read::cursor::{Cursor, Direction},
-    store::StoreClients,
 };
 
 impl PageRequest<'_> {
-    /// What follows a cursor in the page index: one comment more than the page shows.
-    pub(super) fn ranks_after<'asked>(
-        &'asked self,
-        cursor: &'asked Cursor,
-        all: RankedQuery<'asked>,
-    ) -> RankedQuery<'asked> {
-        RankedQuery {
-            order: self.order_from(cursor.direction),
+    /// What follows a cursor, in the direction in which it leads.
+    pub(super) fn stretch_from<'asked>(&'asked self, cursor: &'asked Cursor) -> Stretch<'asked> {
+        Stretch {
+            listing: self.query,
+            order: order_from(self.query.order.within_a_rating(), cursor.direction),
             after: Some(&cursor.at),
-            count: u16::from(self.query.page_size.get()) + 1,
-            ..all
+            max: self.query.page_size.get().into(),
+            as_of: None,
         }
     }
 
-    /// The order in which a page is read that a cursor leads to.
-    pub(super) fn order_from(&self, direction: Direction) -> Order {
-        match direction {
-            Direction::Forward => self.query.order,
-            Direction::Backward => self.query.order.reversed(),
+    /// The position where the first page begins if comments dated later do not exist.
+    pub(super) fn beginning(&self) -> Option<Cd> {
+        match self.query.order.within_a_rating() {
+            Order::Newest => self.as_of().and_then(just_after),
+            Order::Oldest => None,
         }
     }
 
-    /// Makes the page from what the page index and the table have after the cursor.
+    /// The first page of the listing. `after` is its [beginning](PageRequest::beginning).
+    pub(super) fn first_stretch<'asked>(
+        &'asked self,
+        after: Option<&'asked Cd>,
+    ) -> Stretch<'asked> {
+        Stretch {
+            listing: self.query,
+            order: self.query.order.within_a_rating(),
+            after,
+            max: self.query.page_size.get().into(),
+            as_of: self.as_of(),
+        }
+    }
+
+    /// The first page, without the page index.
     ///
     /// # Errors
-    /// More rows follow, and none says where; the table's.
-    pub(super) async fn read_by_cursor(
+    /// It has no comment: the table's own index may be behind.
+    pub(super) fn cut_first(
         &self,
-        cursor: &Cursor,
-        stores: &StoreClients,
-        ranked: &Ranked,
-        mut rows: Page,
+        comments: Vec<Comment>,
+        next: Option<Cursor>,
     ) -> Result<ListingPage, ApiError> {
-        let order = self.order_from(cursor.direction);
-        let horizon = self.horizon(order, ranked, &rows)?;
-        let ranks = self.ranks_within(order, horizon.as_ref(), &ranked.comments);
-        if self.query.filter == Filter::ANY {
-            // These are primary items. An invalid one implies no rank, so none is missing.
-            rows.malformed.clear();
+        if comments.is_empty() && next.is_none() {
+            return Err(ApiError::IndexUnavailable);
         }
-        let rows = rows_within(&ranks, horizon.as_ref(), rows);
-        let joined = self.join(stores, ranks, rows).await?;
-        let listing = self.cut_by_cursor(cursor, horizon, joined);
         Ok(ListingPage {
-            total: Some(ranked.all),
-            ..listing
+            comments,
+            next,
+            as_of: self.as_of(),
+            continues_by_cursor: true,
+            ..ListingPage::default()
         })
     }
+}
 
-    /// The last position up to which both the ranks and the rows are known; `None` when both were
-    /// read to the end of the listing.
-    ///
-    /// # Errors
-    /// More rows follow, and none of those that were read says where.
-    fn horizon(&self, order: Order, ranked: &Ranked, rows: &Page) -> Result<Option<Cd>, ApiError> {
-        let ranks_max = usize::from(self.query.page_size.get()) + 1;
-        let mut ends = Vec::new();
-        if ranked.comments.len() >= ranks_max {
-            ends.extend(ranked.comments.last().cloned());
-        }
-        if rows.has_more {
-            let comment = rows.comments.last().map(Comment::cd);
-            let malformed = rows.malformed.iter().rev().find_map(|item| item.cd.clone());
-            let last = [comment, malformed]
-                .into_iter()
-                .flatten()
-                .max_by(|a, b| order.compare(a, b));
-            ends.push(last.ok_or(ApiError::NotYetListed)?);
-        }
-        Ok(ends.into_iter().min_by(|a, b| order.compare(a, b)))
+/// The order in which a page is read that a cursor of this direction leads to.
+pub(super) fn order_from(order: Order, direction: Direction) -> Order {
+    match direction {
+        Direction::Forward => order,
+        Direction::Backward => order.reversed(),
+    }
+}
+
+/// What was read from a position on.
+#[derive(Debug, Default)]
+pub(super) struct Walked {
+    /// In the order of reading.
+    pub(super) comments: Vec<Comment>,
+    /// From the first comment back; `None` where nothing was found.
+    pub(super) back: Option<Cursor>,
+    /// From the last comment on; `None` where nothing was found.
+    pub(super) onwards: Option<Cursor>,
+    /// Whether more comments follow the last one.
+    pub(super) leads_on: bool,
+    pub(super) has_empty_places: bool,
+}
+
+impl Walked {
+    pub(super) fn of_stretch(direction: Direction, joined: Joined) -> Self {
+        let mut walked = Self {
+            leads_on: joined.after != After::Nothing,
+            ..Self::default()
+        };
+        walked.add(direction, None, joined);
+        walked
     }
 
-    fn ranks_within<'page>(
-        &self,
-        order: Order,
-        horizon: Option<&Cd>,
-        comments: &'page [Cd],
-    ) -> Ranks<'page> {
-        let known = match horizon {
-            Some(end) => comments.partition_point(|cd| order.compare(cd, end).is_le()),
-            None => comments.len(),
-        };
-        let mut comments = comments.get(..known).unwrap_or_default();
-        if planted::has(Bug::WalkPassesOverLostDuplicates) {
-            comments = &[];
+    /// Adds what was read next. It is of this rating, in a listing that is ordered by rating.
+    pub(super) fn add(&mut self, direction: Direction, rating: Option<Rating>, joined: Joined) {
+        if self.back.is_none() {
+            self.back = joined.first.map(|at| Cursor {
+                direction: direction.reversed(),
+                rating,
+                at,
+            });
         }
-        Ranks {
-            end: None,
-            shows_unranked: true,
-            ..Ranks::of_page(order, self.query.page_size, comments)
+        if let Some(at) = joined.last {
+            self.onwards = Some(Cursor {
+                direction,
+                rating,
+                at,
+            });
         }
+        self.comments.extend(joined.comments);
+        self.has_empty_places |= joined.has_empty_places;
     }
 
-    fn cut_by_cursor(&self, cursor: &Cursor, horizon: Option<Cd>, joined: Joined) -> ListingPage {
-        let Joined {
-            mut comments,
-            first,
-            last,
-            is_cut,
-            is_followed,
-            has_empty_places,
-            ..
-        } = joined;
-        // A page of which nothing can be shown leads on, too.
-        let Some(last) = last.or(horizon) else {
-            return self.nothing_behind(cursor);
+    /// The page that a cursor leads to.
+    pub(super) fn into_page(self, order: Order, cursor: &Cursor) -> ListingPage {
+        let Some(last) = self.onwards else {
+            return nothing_behind(order, cursor);
         };
-        let back = Cursor {
-            direction: cursor.direction.reversed(),
-            at: first.unwrap_or_else(|| last.clone()),
-        };
-        let onwards = if is_cut || is_followed {
-            Some(Cursor {
-                direction: cursor.direction,
-                at: last,
-            })
-        } else {
-            None
-        };
+        let back = self.back.unwrap_or_else(|| last.reversed());
+        let onwards = if self.leads_on { Some(last) } else { None };
+        let mut comments = self.comments;
         let (next, prev) = match cursor.direction {
             Direction::Forward => (onwards, Some(back)),
-            Direction::Backward => (Some(back), onwards),
+            Direction::Backward => {
+                comments.reverse();
+                (Some(back), onwards)
+            }
         };
-        if cursor.direction == Direction::Backward {
-            comments.reverse();
-        }
         ListingPage {
             comments,
             next,
             prev,
-            has_empty_places,
+            has_empty_places: self.has_empty_places,
             continues_by_cursor: true,
             ..ListingPage::default()
         }
-    }
-
-    /// The page of a cursor behind which nothing is left. It leads back to the comments up to and
-    /// including the cursor's own.
-    pub(super) fn nothing_behind(&self, cursor: &Cursor) -> ListingPage {
-        let beyond = match self.order_from(cursor.direction) {
-            Order::Newest => cursor.at.just_before(),
-            Order::Oldest => cursor.at.just_after(),
-        };
-        let back = Cursor {
-            direction: cursor.direction.reversed(),
-            at: beyond.unwrap_or_else(|| cursor.at.clone()),
-        };
-        let mut page = ListingPage {
-            continues_by_cursor: true,
-            ..ListingPage::default()
-        };
-        match back.direction {
-            Direction::Forward => page.next = Some(back),
-            Direction::Backward => page.prev = Some(back),
-        }
-        page
     }
 }
 
-/// The rows up to the horizon: those of ranks with their comments, the others by their positions.
-fn rows_within(ranks: &Ranks<'_>, horizon: Option<&Cd>, rows: Page) -> Page {
-    let ranked: BTreeSet<&Cd> = ranks.comments.iter().collect();
-    let mut comments = Vec::new();
-    let mut others = Vec::new();
-    for comment in rows.comments {
-        if ranked.contains(&comment.cd()) {
-            comments.push(comment);
-        } else {
-            others.push(comment.cd());
-        }
+/// The page of a cursor behind which nothing is left. It leads back to the comments up to and
+/// including the cursor's own. `order` is that of the listing, by time.
+fn nothing_behind(order: Order, cursor: &Cursor) -> ListingPage {
+    let beyond = match order_from(order, cursor.direction) {
+        Order::Newest => cursor.at.just_before(),
+        Order::Oldest => cursor.at.just_after(),
+    };
+    let at = beyond.unwrap_or_else(|| cursor.at.clone());
+    let back = Cursor {
+        at,
+        ..cursor.reversed()
+    };
+    let mut page = ListingPage {
+        continues_by_cursor: true,
+        ..ListingPage::default()
+    };
+    match back.direction {
+        Direction::Forward => page.next = Some(back),
+        Direction::Backward => page.prev = Some(back),
     }
-    let malformed = rows.malformed.into_iter().filter_map(|item| item.cd);
-    others.extend(malformed.filter(|cd| !ranked.contains(cd)));
-    others.sort_by(|a, b| ranks.order.compare(a, b));
-    if let Some(end) = horizon {
-        others.retain(|cd| ranks.order.compare(cd, end).is_le());
-    }
-    if planted::has(Bug::WalkPassesOverLostRanks) {
-        others.clear();
-    }
-    Page {
-        comments,
-        others,
-        has_more: horizon.is_some(),
-        ..Page::default()
-    }
+    page
 }
 
 #[cfg(test)]
 mod tests {
-    use model::Timestamp;
+    use model::{ListingOrder, Timestamp};
+    use page_index::Ranked;
     use proptest::prelude::*;
+    use table::Page;
 
     use super::{
         super::{
             PageAt,
+            join::Join,
+            stretch::leading_on,
             tests::{comment, query},
         },
         *,
@@ -267,11 +229,12 @@ mod tests {
         }
 
         fn page(&self, request: &PageRequest<'_>, cursor: &Cursor) -> ListingPage {
-            let order = request.order_from(cursor.direction);
-            let asked = request.ranks_after(cursor, request.query.ranked_query());
+            let stretch = request.stretch_from(cursor);
+            let order = stretch.order;
+            let limit = usize::from(stretch.table_query().limit);
             let mut ranks = self.having(order, |traces| traces.rank);
             Self::follow(&mut ranks, order, cursor);
-            ranks.truncate(asked.count.into());
+            ranks.truncate(limit);
             let ranked = Ranked {
                 comments: ranks.iter().map(Comment::cd).collect(),
                 total: 0,
@@ -282,7 +245,7 @@ mod tests {
             };
             let mut rows = self.having(order, |traces| traces.row);
             Self::follow(&mut rows, order, cursor);
-            let rows_max = self.rows_max.min(asked.count.into());
+            let rows_max = self.rows_max.min(limit);
             let has_more = rows.len() > rows_max;
             rows.truncate(rows_max);
             let rows = Page {
@@ -290,15 +253,16 @@ mod tests {
                 has_more,
                 ..Page::default()
             };
-            let horizon = request.horizon(order, &ranked, &rows).unwrap();
-            let ranks = request.ranks_within(order, horizon.as_ref(), &ranked.comments);
-            let rows = rows_within(&ranks, horizon.as_ref(), rows);
-            let mut join = super::super::Join::new(ranks, rows);
+            let horizon = stretch.horizon(&ranked, &rows).unwrap();
+            let (ranks, rows) = stretch.within(horizon.as_ref(), &ranked, rows);
+            let mut join = Join::new(ranks, rows);
             let missing = join.missing();
             let mut found = self.having(order, |traces| traces.exists);
             found.retain(|comment| missing.contains(&comment.id));
             join.fill(request.query, found.into_iter());
-            request.cut_by_cursor(cursor, horizon, join.finish())
+            let joined = leading_on(horizon, join.finish());
+            Walked::of_stretch(cursor.direction, joined)
+                .into_page(request.query.order.within_a_rating(), cursor)
         }
     }
 
@@ -308,16 +272,16 @@ mod tests {
             traces in prop::collection::vec(traces(), 0..14),
             size in 1..4_u64,
             rows_max in 1..6_usize,
-            order in prop_oneof![Just(Order::Newest), Just(Order::Oldest)],
+            order in prop_oneof![Just(ListingOrder::Newest), Just(ListingOrder::Oldest)],
             direction in prop_oneof![Just(Direction::Forward), Just(Direction::Backward)],
         ) {
             let query = query(order, size);
             let stores = Stores { traces: &traces, rows_max };
             let end = i64::try_from(traces.len()).unwrap() + 1;
             let request = PageRequest { query: &query, at: PageAt::Front };
-            let read_in = request.order_from(direction);
+            let read_in = order_from(order.within_a_rating(), direction);
             let begin = if read_in == Order::Newest { end } else { 0 };
-            let mut cursor = Some(Cursor { direction, at: comment(begin).cd() });
+            let mut cursor = Some(Cursor::new(direction, comment(begin).cd()));
             let mut shown: Vec<Comment> = Vec::new();
             let mut pages = 0;
             while let Some(at) = cursor {

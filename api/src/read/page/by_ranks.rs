@@ -12,12 +12,12 @@
 //! without a rank too. It never shows more than [`StablePages::front_max`]. If more belong to it,
 //! it leads on by cursor.
 
-use model::{Order, PageNumber, StablePages, Timestamp};
+use model::{Comment, Order, PageNumber, StablePages, Timestamp};
 use page_index::Ranked;
 
 use super::{
     ListingPage, PageAt, PageRequest,
-    join::{Joined, Ranks},
+    join::{After, Joined, Ranks},
     just_after,
 };
 use crate::{
@@ -41,7 +41,8 @@ impl PageRequest<'_> {
         match self.at {
             PageAt::Number(number, as_of) => self.plan_number(number, as_of, ranked).map(Some),
             PageAt::Archive(number) => {
-                let (page, archived) = (number.get(), self.stable_pages(ranked.settled).archived());
+                let page = number.get();
+                let archived = self.stable_pages(ranked.settled).archived();
                 if page <= archived {
                     return Ok(Some(Ranks::of_page(
                         Order::Oldest,
@@ -66,8 +67,10 @@ impl PageRequest<'_> {
         as_of: Option<Timestamp>,
         ranked: &'page Ranked,
     ) -> Result<Ranks<'page>, ApiError> {
-        let (order, size) = (self.query.order, self.query.page_size);
-        let (page, total_pages) = (number.get(), size.total_pages(ranked.total));
+        let order = self.query.order.within_a_rating();
+        let size = self.query.page_size;
+        let page = number.get();
+        let total_pages = size.total_pages(ranked.total);
         if page > total_pages {
             return Err(ApiError::PastTheEnd { page, total_pages });
         }
@@ -120,80 +123,76 @@ impl PageRequest<'_> {
         ranked.all.saturating_sub(self.archived(ranked))
     }
 
+    /// The instant that page numbers refer to. The shown comments count, so that the next page
+    /// continues after them (ADR 33).
+    pub(super) fn reached(&self, ranked: &Ranked, shown: &[Comment]) -> Timestamp {
+        let newest = shown.iter().map(|comment| comment.created_at).max();
+        let reached = match newest {
+            Some(newest) => ranked.reached.max(newest.min(process::now())),
+            None => ranked.reached,
+        };
+        self.as_of().unwrap_or(reached)
+    }
+
     pub(super) fn cut(&self, ranked: &Ranked, joined: Joined) -> ListingPage {
-        let Joined {
-            mut comments,
-            first,
-            last,
-            is_cut,
-            is_followed,
-            has_empty_places,
-            ..
-        } = joined;
-        let (size, shown) = (self.query.page_size, comments.len() as u64);
-        let [next, prev] = [(Direction::Forward, last), (Direction::Backward, first)]
-            .map(|(direction, at)| at.map(|at| Cursor { direction, at }));
+        let size = self.query.page_size;
+        let shown = joined.comments.len() as u64;
+        let next = joined.last.map(|at| Cursor::new(Direction::Forward, at));
+        let prev = joined.first.map(|at| Cursor::new(Direction::Backward, at));
+        let mut comments = joined.comments;
         let of_ranks = ListingPage {
             settled: Some(ranked.settled),
-            has_empty_places,
+            has_empty_places: joined.has_empty_places,
             ..ListingPage::default()
         };
-        // The page index may be a moment behind, but the shown comments exist.
-        let total = |counted: u64, before: u64| {
-            Some(if shown == 0 {
-                counted
-            } else {
-                counted.max(before + shown)
-            })
-        };
         match self.at {
-            PageAt::Number(number, as_of) => {
-                let total = total(ranked.total, number.skip(size));
-                let leads_on = is_cut
-                    || is_followed
-                    || total.is_some_and(|total| number.get() < size.total_pages(total));
-                // The shown comments count, so that the next page continues after them (ADR 33).
-                let newest = comments.iter().map(|comment| comment.created_at).max();
-                let reached = match newest {
-                    Some(newest) => ranked.reached.max(newest.min(process::now())),
-                    None => ranked.reached,
-                };
+            PageAt::Number(number, _) => {
+                let total = at_least(ranked.total, number.skip(size), shown);
+                let leads_on =
+                    joined.after != After::Nothing || number.get() < size.total_pages(total);
                 ListingPage {
+                    as_of: Some(self.reached(ranked, &comments)),
                     comments,
-                    total,
+                    total: Some(total),
                     next: next.filter(|_| leads_on),
                     prev: prev.filter(|_| number != PageNumber::FIRST),
-                    as_of: as_of.or(Some(reached)),
                     ..of_ranks
                 }
             }
             PageAt::Archive(number) => {
                 comments.reverse();
-                let turned = |cursor: Cursor| Cursor {
-                    direction: cursor.direction.reversed(),
-                    ..cursor
-                };
                 ListingPage {
                     comments,
                     total: of_ranks.settled,
-                    next: prev.filter(|_| number != PageNumber::FIRST).map(turned),
-                    prev: next.map(turned),
+                    next: prev
+                        .filter(|_| number != PageNumber::FIRST)
+                        .map(|cursor| cursor.reversed()),
+                    prev: next.map(|cursor| cursor.reversed()),
                     ..of_ranks
                 }
             }
             PageAt::Front | PageAt::Cursor(_) => {
                 let archived = self.archived(ranked);
-                let continues_by_cursor =
-                    is_cut || self.on_front(ranked) > StablePages::front_max(size).into();
-                let next = next.filter(|_| continues_by_cursor || archived > 0);
+                let continues_by_cursor = joined.after == After::ThisPage
+                    || self.on_front(ranked) > StablePages::front_max(size).into();
                 ListingPage {
                     comments,
-                    total: total(ranked.all, archived),
-                    next,
+                    total: Some(at_least(ranked.all, archived, shown)),
+                    next: next.filter(|_| continues_by_cursor || archived > 0),
                     continues_by_cursor,
                     ..of_ranks
                 }
             }
         }
+    }
+}
+
+/// How many comments there are. The page index may be a moment behind, but the shown comments
+/// exist.
+fn at_least(counted: u64, before: u64, shown: u64) -> u64 {
+    if shown == 0 {
+        counted
+    } else {
+        counted.max(before + shown)
     }
 }

@@ -1,5 +1,14 @@
 //! Joins the ranks of a page with the table's rows. The ranks decide, the table fills in.
 //!
+//! ```text
+//!            first rank          last rank
+//! ranks        │ 9   8   7   .   5 │ 4            the page is what lies between
+//! rows      10 │ 9   8   .   6   5 │ 4   3        and after it, `After` says what follows
+//!              ▼                   ▼
+//! page         9   8   7       5                  7 is looked up; 6 and 10 only where a page shows
+//!                                                 comments without a rank
+//! ```
+//!
 //! | page index | table | page |
 //! | --- | --- | --- |
 //! | a rank | its row | shows the row |
@@ -15,9 +24,14 @@ use model::{
     Cd, Comment, CommentId, Order, PageSize, Timestamp,
     planted::{self, Bug},
 };
+use process::StoreError;
 use table::{Page, PageQuery};
 
-use crate::{read::ListingQuery, store::Difference, telemetry::metrics::DriftSign};
+use crate::{
+    read::ListingQuery,
+    store::{Difference, StoreClients},
+    telemetry::metrics::DriftSign,
+};
 
 /// How a page with ranks is read.
 #[derive(Debug, Clone)]
@@ -108,13 +122,50 @@ pub(super) struct Joined {
     pub(super) comments: Vec<Comment>,
     pub(super) first: Option<Cd>,
     pub(super) last: Option<Cd>,
-    /// Whether more comments belong to the page than it may show.
-    pub(super) is_cut: bool,
-    /// Whether the table has rows after the page.
-    pub(super) is_followed: bool,
+    pub(super) after: After,
     pub(super) has_empty_places: bool,
     /// Whether comments belong to the page, or may, and none of them can be shown.
     pub(super) shows_none: bool,
+}
+
+/// What comes after the last comment of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum After {
+    Nothing,
+    /// Rows of other pages.
+    OtherPages,
+    /// Comments that belong to this page: it may not show more, or the table was not read up to
+    /// its end.
+    ThisPage,
+}
+
+/// Joins ranks with rows, looks up what neither shows yet, and reports how they differ.
+///
+/// # Errors
+/// The table's.
+pub(super) async fn read(
+    listing: &ListingQuery,
+    stores: &StoreClients,
+    ranks: Ranks<'_>,
+    rows: Page,
+) -> Result<Joined, StoreError> {
+    let mut join = Join::new(ranks, rows);
+    let mut missing = join.missing();
+    if planted::has(Bug::TrustsDuplicates) {
+        missing.clear();
+    }
+    let found = if missing.is_empty() {
+        Vec::new()
+    } else {
+        stores.comments_in(&listing.product, &missing).await?
+    };
+    for difference in join.fill(listing, found.into_iter().flatten()) {
+        stores.report(difference);
+    }
+    for _ in &join.unranked {
+        stores.metrics.count_drift_sign(DriftSign::RowWithoutRank);
+    }
+    Ok(join.finish())
 }
 
 impl<'page> Join<'page> {
@@ -159,21 +210,21 @@ impl<'page> Join<'page> {
 
     /// The comments to look up, each once.
     pub(super) fn missing(&self) -> Vec<CommentId> {
-        let ids = |is_shown: bool| {
-            let places = self
-                .places
-                .iter()
-                .filter(move |(_, comment)| comment.is_some() == is_shown);
-            places.map(|(cd, _)| &cd.id)
-        };
-        let late = self
-            .unranked
-            .iter()
-            .filter(|_| self.ranks.shows_unranked)
-            .map(|cd| &cd.id);
-        let (shown, missing): (BTreeSet<_>, BTreeSet<_>) =
-            (ids(true).collect(), ids(false).chain(late).collect());
-        missing.difference(&shown).copied().cloned().collect()
+        let mut missing = BTreeSet::new();
+        for (cd, comment) in &self.places {
+            if comment.is_none() {
+                missing.insert(&cd.id);
+            }
+        }
+        if self.ranks.shows_unranked {
+            missing.extend(self.unranked.iter().map(|cd| &cd.id));
+        }
+        for (cd, comment) in &self.places {
+            if comment.is_some() {
+                missing.remove(&cd.id);
+            }
+        }
+        missing.into_iter().cloned().collect()
     }
 
     /// Fills places with the published comments that were found. Returns how ranks and table
@@ -234,32 +285,45 @@ impl<'page> Join<'page> {
             ..
         } = self;
         places.sort_by(|(a, _), (b, _)| ranks.order.compare(a, b));
-        let mut is_cut = places.len() > ranks.max;
-        places.truncate(ranks.max);
-        let has_empty_places = places.iter().any(|(_, comment)| comment.is_none());
-        let [first, mut last] =
-            [places.first(), places.last()].map(|place| place.map(|(cd, _)| cd.clone()));
-        // Comments without a rank may follow there. They are rather shown again than passed over.
-        let is_within = |cut: &Cd| {
-            last.as_ref()
-                .is_none_or(|last| ranks.order.compare(cut, last).is_le())
+        let mut after = if is_followed {
+            After::OtherPages
+        } else {
+            After::Nothing
         };
-        if let Some(cut) = cut_at.filter(|cut| ranks.shows_unranked && is_within(cut)) {
-            (is_cut, last) = (true, Some(cut));
+        if places.len() > ranks.max {
+            after = After::ThisPage;
+            places.truncate(ranks.max);
+        }
+        let has_empty_places = places.iter().any(|(_, comment)| comment.is_none());
+        let first = places.first().map(|(cd, _)| cd.clone());
+        let mut last = places.last().map(|(cd, _)| cd.clone());
+        if ranks.shows_unranked
+            && let Some(cut) = cut_at
+            && last
+                .as_ref()
+                .is_none_or(|last| ranks.order.compare(&cut, last).is_le())
+        {
+            // Comments without a rank may follow there. They are rather shown again than passed
+            // over.
+            after = After::ThisPage;
+            last = Some(cut);
         }
         let comments: Vec<Comment> = places
             .into_iter()
             .filter_map(|(_, comment)| comment)
             .collect();
-        let may_lack_unranked = ranks.shows_unranked && is_followed;
-        let belong = has_empty_places || is_cut || may_lack_unranked;
+        let others_belong = match after {
+            After::Nothing => false,
+            // They may lack their ranks.
+            After::OtherPages => ranks.shows_unranked,
+            After::ThisPage => true,
+        };
         Joined {
-            shows_none: comments.is_empty() && belong,
+            shows_none: comments.is_empty() && (has_empty_places || others_belong),
             comments,
             first,
             last,
-            is_cut,
-            is_followed,
+            after,
             has_empty_places,
         }
     }
@@ -267,7 +331,7 @@ impl<'page> Join<'page> {
 
 #[cfg(test)]
 mod tests {
-    use model::{Filter, Rating, RatingSet};
+    use model::{Filter, ListingOrder, Rating, RatingSet};
 
     use super::{
         super::tests::{comment, query},
@@ -316,8 +380,8 @@ mod tests {
             has_more: cut_short,
             ..Page::default()
         };
-        let query = query(Order::Newest, 4);
-        let of_page = Ranks::of_page(query.order, query.page_size, &ranks);
+        let query = query(ListingOrder::Newest, 4);
+        let of_page = Ranks::of_page(Order::Newest, query.page_size, &ranks);
         let mut join = Join::new(
             Ranks {
                 end: end.as_ref(),
@@ -348,12 +412,11 @@ mod tests {
             joined.has_empty_places,
             words.iter().any(|word| word.starts_with("rank"))
         );
-        words.extend(
-            joined
-                .is_cut
-                .then(|| format!("cut at {}", joined.last.unwrap().id)),
-        );
-        words.extend(joined.is_followed.then(|| "followed".to_owned()));
+        match joined.after {
+            After::Nothing => {}
+            After::OtherPages => words.push("followed".to_owned()),
+            After::ThisPage => words.push(format!("cut at {}", joined.last.unwrap().id)),
+        }
         let shown: Vec<&str> = joined
             .comments
             .iter()
@@ -526,15 +589,15 @@ mod tests {
         }
         // Rows that were not read are rather shown twice than passed over.
         let cut = joined(true, "3 2", "9 8 7 6 5", true, "3 2");
-        assert_eq!(cut, "c3 c2: 5 rows, cut at c5, followed");
+        assert_eq!(cut, "c3 c2: 5 rows, cut at c5");
         assert_eq!(joined(true, "", "9 8 7 6 5", true, ""), "none: 5 rows");
     }
 
     #[test]
     fn a_comment_that_the_filter_does_not_match_fills_no_place() {
-        let (ranks, any) = (cds("9 8"), query(Order::Newest, 4));
+        let (ranks, any) = (cds("9 8"), query(ListingOrder::Newest, 4));
         let mut join = Join::new(
-            Ranks::of_page(any.order, any.page_size, &ranks),
+            Ranks::of_page(Order::Newest, any.page_size, &ranks),
             Page::default(),
         );
         let of_rating_5 = ListingQuery {

@@ -6,8 +6,9 @@
 //! | ready | with totals | with totals; past the end is [`ApiError::PastTheEnd`] |
 //! | not ready, or out of reach | without totals | [`ApiError::IndexUnavailable`] |
 //!
-//! `by_ranks` plans a numbered page and makes it, `by_cursor` one that a cursor leads to,
-//! `by_table` those without the page index. `join` fills in the ranks, `beyond` looks past the end.
+//! `by_ranks` plans a numbered page and makes it, `by_cursor` one that a cursor leads to, and
+//! `by_rating` those of listings in the order of ratings. `join` fills in the ranks of a page,
+//! `stretch` unites ranks and rows from a position on, `beyond` looks past the end.
 //!
 //! **A numbered page is what its ranks say** (ADR 8). So ids, order and totals are those of the
 //! page index, even while no duplicate is written. `total` is the count of the index, or the end of
@@ -20,8 +21,9 @@
 mod beyond;
 mod by_cursor;
 mod by_ranks;
-mod by_table;
+mod by_rating;
 mod join;
+mod stretch;
 
 use model::{
     Cd, Comment, CommentId, FilterKey, Order, PageNumber, StablePages, Timestamp,
@@ -33,11 +35,13 @@ use table::{Page, PageQuery};
 use super::{
     ListingQuery,
     contrast::{Contrast, Sides},
-    cursor::Cursor,
+    cursor::{Cursor, Direction},
 };
-use crate::{error::ApiError, store::StoreClients, telemetry::metrics::DriftSign};
+use crate::{error::ApiError, store::StoreClients};
 pub(crate) use beyond::check_known;
-use join::{Join, Joined, Ranks};
+use by_cursor::Walked;
+pub(crate) use by_rating::position_by_rating;
+use process::StoreError;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ListingPage {
@@ -76,7 +80,7 @@ impl ListingQuery {
     /// A question to the page index about the listing, for totals alone.
     pub(super) fn ranked_query(&self) -> RankedQuery<'_> {
         RankedQuery {
-            order: self.order,
+            order: self.order.within_a_rating(),
             ..RankedQuery::new(&self.product, &self.filter)
         }
     }
@@ -175,12 +179,15 @@ impl PageRequest<'_> {
                 settled_at,
                 ..all
             },
-            PageAt::Cursor(ref cursor) => self.ranks_after(cursor, all),
+            PageAt::Cursor(ref cursor) => self.stretch_from(cursor).ranked_query(),
         }
     }
 
     /// Reads the page, and what else the page index says of the product at that moment.
     pub(crate) async fn read(&self, stores: &StoreClients, wanted: WantedBesides) -> PageRead {
+        if self.query.order.is_by_rating() {
+            return self.read_by_rating(stores, wanted).await;
+        }
         let sides = Sides::new();
         let mut asked = vec![RankedQuery {
             stats: wanted.stats,
@@ -191,15 +198,10 @@ impl PageRequest<'_> {
         }
         let ranked = stores.ranked("ranks", &asked);
         let (listing, ranked) = if let PageAt::Cursor(cursor) = &self.at {
-            let rows = self.table_query();
+            let rows = self.stretch_from(cursor).table_query();
             let (ranked, rows) = tokio::join!(ranked, stores.page(&rows));
-            let listing = match (rows, ranked.as_deref()) {
-                (Err(error), _) => Err(error.into()),
-                (Ok(rows), Some([ranked, ..])) => {
-                    self.read_by_cursor(cursor, stores, ranked, rows).await
-                }
-                (Ok(rows), _) => self.cut_rows(rows),
-            };
+            let first = ranked.as_ref().and_then(|ranked| ranked.first());
+            let listing = self.read_by_cursor(cursor, stores, first, rows).await;
             (listing.map(Some), ranked)
         } else {
             let ranked = ranked.await;
@@ -256,47 +258,39 @@ impl PageRequest<'_> {
                 .page_of_ranks(&ranks.page_query(self.query), ranks.comments)
                 .await?;
         }
-        let joined = self.join(stores, ranks, rows).await?;
+        let joined = join::read(self.query, stores, ranks, rows).await?;
         if joined.shows_none {
             return Err(ApiError::NotYetListed);
         }
         Ok(Some(self.cut(ranked, joined)))
     }
 
-    /// Joins ranks with rows, looks up what neither shows yet, and reports how they differ.
-    ///
-    /// # Errors
-    /// The table's.
-    async fn join(
+    async fn read_by_cursor(
         &self,
+        cursor: &Cursor,
         stores: &StoreClients,
-        ranks: Ranks<'_>,
-        rows: Page,
-    ) -> Result<Joined, ApiError> {
-        let mut join = Join::new(ranks, rows);
-        let mut missing = join.missing();
-        if planted::has(Bug::TrustsDuplicates) {
-            missing.clear();
-        }
-        let found = if missing.is_empty() {
-            Vec::new()
-        } else {
-            stores.comments_in(&self.query.product, &missing).await?
-        };
-        for difference in join.fill(self.query, found.into_iter().flatten()) {
-            stores.report(difference);
-        }
-        join.unranked
-            .iter()
-            .for_each(|_| stores.metrics.count_drift_sign(DriftSign::RowWithoutRank));
-        Ok(join.finish())
+        ranked: Option<&Ranked>,
+        rows: Result<Page, StoreError>,
+    ) -> Result<ListingPage, ApiError> {
+        let stretch = self.stretch_from(cursor);
+        let joined = stretch.read(stores, ranked, rows?).await?;
+        let walked = Walked::of_stretch(cursor.direction, joined);
+        Ok(ListingPage {
+            total: ranked.map(|ranked| ranked.all),
+            ..walked.into_page(self.query.order.within_a_rating(), cursor)
+        })
     }
 
     /// Reads the page while the page index is away.
     async fn read_unranked(&self, stores: &StoreClients) -> Result<ListingPage, ApiError> {
         match self.at {
             PageAt::Number(PageNumber::FIRST, _) | PageAt::Front => {
-                self.cut_rows(stores.page(&self.table_query()).await?)
+                let beginning = self.beginning();
+                let stretch = self.first_stretch(beginning.as_ref());
+                let rows = stores.page(&stretch.table_query()).await?;
+                let walked = Walked::of_stretch(Direction::Forward, stretch.of_rows(rows)?);
+                let next = walked.onwards.filter(|_| walked.leads_on);
+                self.cut_first(walked.comments, next)
             }
             PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => {
                 Err(ApiError::IndexUnavailable)

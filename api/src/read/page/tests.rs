@@ -1,11 +1,14 @@
 //! Pages made of ranks and of the table's answers, over comments made at the milliseconds 1 to
 //! `last`.
 
-use super::*;
+use super::{
+    join::{Join, Ranks},
+    *,
+};
 use crate::read::cursor::Direction;
 use model::{
-    CommentText, Filter, Language, Malformed, PageSize, ProductId, Rating, Revision, SiteData,
-    StablePages, Status,
+    CommentText, Filter, Language, ListingOrder, Malformed, PageSize, ProductId, Rating, Revision,
+    SiteData, StablePages, Status,
 };
 use table::{MalformedItem, Page};
 
@@ -16,7 +19,7 @@ fn whole(comments: Vec<Comment>) -> Page {
     }
 }
 
-pub(super) fn query(order: Order, size: u64) -> ListingQuery {
+pub(super) fn query(order: ListingOrder, size: u64) -> ListingQuery {
     let product = ProductId::parse("p").unwrap();
     ListingQuery {
         product,
@@ -149,8 +152,29 @@ fn page(
     };
     match index {
         Some(index) => Ok(read(&page, index, 0, last)?.unwrap()),
-        None => page.cut_rows(whole(answer(&page.table_query(), last))),
+        None => unranked(&page, last),
     }
+}
+
+/// The first page, where the table has the comments up to `last`, and the page index is away.
+fn unranked(request: &PageRequest<'_>, last: i64) -> Result<ListingPage, ApiError> {
+    let beginning = request.beginning();
+    let stretch = request.first_stretch(beginning.as_ref());
+    let rows = whole(answer(&stretch.table_query(), last));
+    cut_rows(request, rows)
+}
+
+/// The first page or that of a cursor, from the table's answer alone.
+fn cut_rows(request: &PageRequest<'_>, rows: Page) -> Result<ListingPage, ApiError> {
+    if let PageAt::Cursor(cursor) = &request.at {
+        let joined = request.stretch_from(cursor).of_rows(rows)?;
+        let order = request.query.order.within_a_rating();
+        return Ok(Walked::of_stretch(cursor.direction, joined).into_page(order, cursor));
+    }
+    let joined = request.first_stretch(None).of_rows(rows)?;
+    let walked = Walked::of_stretch(Direction::Forward, joined);
+    let next = walked.onwards.filter(|_| walked.leads_on);
+    request.cut_first(walked.comments, next)
 }
 
 fn front(query: &ListingQuery, index: i64, settled: i64, last: i64) -> ListingPage {
@@ -186,10 +210,7 @@ fn times(listing: &ListingPage) -> Vec<i64> {
 }
 
 fn after(query: &ListingQuery, ms: i64) -> PageRequest<'_> {
-    let cursor = Cursor {
-        direction: Direction::Forward,
-        at: comment(ms).cd(),
-    };
+    let cursor = Cursor::new(Direction::Forward, comment(ms).cd());
     PageRequest {
         query,
         at: PageAt::Cursor(cursor),
@@ -207,7 +228,7 @@ fn malformed(place: usize, ms: Option<i64>) -> MalformedItem {
 
 #[test]
 fn only_a_ready_index_gives_an_empty_page() {
-    let query = query(Order::Newest, 20);
+    let query = query(ListingOrder::Newest, 20);
     assert!(matches!(
         page(&query, 1, None, None, 0),
         Err(ApiError::IndexUnavailable)
@@ -236,7 +257,10 @@ fn only_a_ready_index_gives_an_empty_page() {
 
 #[test]
 fn comments_dated_after_as_of_do_not_shift_pages() {
-    let (newest, oldest) = (query(Order::Newest, 2), query(Order::Oldest, 2));
+    let (newest, oldest) = (
+        query(ListingOrder::Newest, 2),
+        query(ListingOrder::Oldest, 2),
+    );
     for index in [Some(9), None] {
         let first = page(&newest, 1, Some(3), index, 9).unwrap();
         assert_eq!((times(&first), first.next.is_some()), (vec![3, 2], true));
@@ -253,7 +277,7 @@ fn comments_dated_after_as_of_do_not_shift_pages() {
 
 #[test]
 fn shown_comments_count_and_cursors_lead_on_although_the_index_is_behind() {
-    let query = query(Order::Oldest, 4);
+    let query = query(ListingOrder::Oldest, 4);
     let first = page(&query, 1, None, Some(2), 9).unwrap();
     assert_eq!(
         (first.total, first.as_of, times(&first)),
@@ -274,13 +298,13 @@ fn shown_comments_count_and_cursors_lead_on_although_the_index_is_behind() {
 
 #[test]
 fn a_malformed_item_keeps_its_place_and_hides_nothing() {
-    let query = query(Order::Newest, 3);
+    let query = query(ListingOrder::Newest, 3);
     let cut = |comments: &[i64], malformed: Vec<MalformedItem>| {
         let rows = Page {
             malformed,
             ..whole(comments.iter().copied().map(comment).collect())
         };
-        let listing = after(&query, 9).cut_rows(rows).unwrap();
+        let listing = cut_rows(&after(&query, 9), rows).unwrap();
         (times(&listing), listing.next.unwrap().at)
     };
     // The query returns comments 8 to 5; comment 5 only says that more follow.
@@ -304,7 +328,7 @@ fn a_malformed_item_keeps_its_place_and_hides_nothing() {
 
 #[test]
 fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
-    let query = query(Order::Newest, 5);
+    let query = query(ListingOrder::Newest, 5);
     let rows = || Page {
         cut_short: true,
         ..whole(vec![comment(9), comment(8)])
@@ -316,7 +340,7 @@ fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
             at: PageAt::Front,
         },
     ] {
-        assert!(page.cut_rows(rows()).unwrap().next.is_some());
+        assert!(cut_rows(&page, rows()).unwrap().next.is_some());
     }
     // Nothing that could be read has a place to lead on from.
     let unplaced = Page {
@@ -324,7 +348,7 @@ fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
         malformed: vec![malformed(0, None)],
         ..Page::default()
     };
-    let refused = after(&query, 10).cut_rows(unplaced);
+    let refused = cut_rows(&after(&query, 10), unplaced);
     assert!(
         matches!(refused, Err(ApiError::NotYetListed)),
         "{refused:?}"
@@ -333,7 +357,7 @@ fn a_page_cut_short_by_the_tables_answer_limit_still_leads_on() {
 
 #[test]
 fn archive_pages_are_made_of_settled_comments_and_the_front_page_of_the_others() {
-    let query = query(Order::Newest, 4);
+    let query = query(ListingOrder::Newest, 4);
     for (settled, all) in
         (0..=23_u64).flat_map(|settled| (settled..=35).map(move |all| (settled, all)))
     {
@@ -367,7 +391,7 @@ fn archive_pages_are_made_of_settled_comments_and_the_front_page_of_the_others()
 
 #[test]
 fn a_number_that_is_ahead_leads_to_the_front_page_and_others_past_the_end() {
-    let query = query(Order::Newest, 4);
+    let query = query(ListingOrder::Newest, 4);
     assert_eq!(archive(&query, 3, 12, 12).unwrap(), None);
     // Page 3 would be full, but is not settled.
     assert_eq!(archive(&query, 3, 40, 15).unwrap(), None);
@@ -386,7 +410,7 @@ fn a_number_that_is_ahead_leads_to_the_front_page_and_others_past_the_end() {
 
 #[test]
 fn the_front_page_reads_what_it_shows_and_one_more() {
-    let query = query(Order::Newest, 4);
+    let query = query(ListingOrder::Newest, 4);
     let request = PageRequest {
         query: &query,
         at: PageAt::Front,

@@ -10,7 +10,10 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use model::{Filter, Order, PageNumber, PageSize, ProductId, RatingCounts, StablePages, Timestamp};
+use model::{
+    Filter, ListingOrder, Order, PageNumber, PageSize, ProductId, RatingCounts, StablePages,
+    Timestamp,
+};
 use page_index::{RankedQuery, Stats};
 
 use crate::{
@@ -70,7 +73,7 @@ impl CommentedProduct {
                 product: by_rating.total(),
             };
             let of_language = Filter::new(Some(language), None);
-            if site.indexing(&of_language, Order::Newest, Some(totals)) == Indexing::Own {
+            if site.indexing(&of_language, ListingOrder::Newest, Some(totals)) == Indexing::Own {
                 // The comments that are not settled may all be of this language.
                 indexed.push((of_language, total.saturating_sub(unsettled)));
             }

@@ -10,8 +10,8 @@ use proptest::{prelude::*, test_runner::TestCaseResult};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
-    Cd, CommentId, FilterKey, Gtin, Language, Order, PageNumber, PageSize, Period, ProductId,
-    Rating, RatingSet, Revision, Timestamp, WebUrl,
+    Cd, CommentId, FilterKey, Gtin, Language, ListingOrder, PageNumber, PageSize, Period,
+    ProductId, Rating, RatingSet, Revision, Timestamp, WebUrl,
     item::{CommentItem, Image, attribute, comment_id_of_pk, comment_pk},
     journal::{JournalEntry, JournalItem},
 };
@@ -138,7 +138,7 @@ proptest! {
     fn page_numbers_and_sizes_are_read_or_refused(text in text(NUMBER)) {
         check(&text, PageNumber::parse)?;
         check(&text, PageSize::parse)?;
-        check(&text, Order::parse)?;
+        check(&text, ListingOrder::parse)?;
     }
 
     #[test]
