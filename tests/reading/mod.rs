@@ -12,3 +12,4 @@ pub(crate) mod selection;
 mod serving;
 mod turning;
 mod walks;
+mod web_caches;
