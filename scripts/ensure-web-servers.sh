@@ -1,6 +1,6 @@
 #!/bin/sh
-# Ensures that nginx, Apache and PHP are installed. Tests put Pagemark behind both servers, with the lines of docs/pages.md.
-# They run the shop's server in PHP, docs/shop.
+# Ensures that nginx, Apache, Varnish and PHP are installed. Tests put Pagemark behind these servers, with the lines of
+# docs/pages.md. They run the shop's server in PHP, docs/shop.
 set -eu
 . "$(dirname "$0")/system-packages.sh"
 
@@ -8,4 +8,5 @@ PATH=$PATH:/usr/sbin
 command -v nginx >/dev/null 2>&1 || install_packages "nginx" nginx-light nginx nginx nginx
 command -v apache2 >/dev/null 2>&1 || command -v httpd >/dev/null 2>&1 ||
     install_packages "Apache" apache2 httpd "apache2 apache2-proxy" httpd
+command -v varnishd >/dev/null 2>&1 || install_packages "Varnish" varnish varnish varnish varnish
 command -v php >/dev/null 2>&1 || install_packages "PHP" php-cli php-cli php php

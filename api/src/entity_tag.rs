@@ -8,8 +8,23 @@ use sha2::{Digest, Sha256};
 
 const TAG_BYTES: usize = 12;
 
+/// Ends the tag of a comment with its author's id. Only writers and moderators see that id, so a
+/// revision of such a comment has two representations.
+const WITH_AUTHOR_ID: &str = "-author";
+
 pub(crate) fn strong_tag(revision: Revision) -> String {
     format!("\"{revision}\"")
+}
+
+pub(crate) fn strong_tag_with_author_id(revision: Revision) -> String {
+    format!("\"{revision}{WITH_AUTHOR_ID}\"")
+}
+
+/// The revision that a tag names; `None` for a tag that this service never made.
+pub(crate) fn revision_of(tag: &str) -> Option<Revision> {
+    let tag = without_suffix(tag);
+    let revision = tag.strip_suffix(WITH_AUTHOR_ID).unwrap_or(tag);
+    Revision::parse(revision).ok()
 }
 
 /// What well-known proxies append to the tag of an answer that they compress, such as Apache's

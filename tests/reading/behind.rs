@@ -86,7 +86,7 @@ fn page_2_as_of(comment: &Comment) -> String {
 async fn page_queries(http: &Http) -> f64 {
     metric(
         http,
-        r#"pagemark_store_call_duration_seconds_count{store="table",call="page",outcome="ok"}"#,
+        r#"pagemark_store_call_duration_seconds_count{store="table",call="Query",outcome="ok"}"#,
     )
     .await
 }

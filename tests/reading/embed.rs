@@ -1,10 +1,6 @@
 //! A site can show comments in its own pages, as `docs/pages.md` describes.
 
-use std::{
-    collections::BTreeSet,
-    ops::Range,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, path::Path};
 
 use hyper::Method;
 use itertools::Itertools;
@@ -19,6 +15,7 @@ use crate::fixture::{
     http::{Answer, Http, WRITE_TOKEN, encoded, good_comment, product_path},
     program::Program,
     stack::{Running, settings},
+    web_servers::{PUBLIC_PORTS, apache, nginx, own_folder},
 };
 
 const _: crate::Engines =
@@ -390,39 +387,6 @@ const SPELLED: [&str; 4] = [
     "é 100%?#x%2Fy",
 ];
 
-const PUBLIC_PORTS: Range<u16> = 20_000..32_000;
-
-/// The first of these paths at which something is installed.
-fn installed(paths: &[&'static str]) -> &'static str {
-    paths
-        .iter()
-        .find(|path| Path::new(path).exists())
-        .expect("make web-servers")
-}
-
-/// Starts nginx on a port, with its files in a folder. `http` and `server` are what stands in these
-/// blocks.
-fn nginx(port: u16, folder: &Path, http: &str, server: &str) -> Program {
-    let conf = folder.join("conf");
-    let folder = folder.display();
-    let mut temporary = String::new();
-    for kind in ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"] {
-        temporary.push_str(&format!("{kind}_temp_path {folder}/{kind};"));
-    }
-    let text = format!(
-        "daemon off; master_process off; pid {folder}/pid; error_log {folder}/log; events {{}}
-         http {{ access_log off; {temporary} {http}
-             server {{ listen 127.0.0.1:{port}; {server} }} }}"
-    );
-    std::fs::write(&conf, text).unwrap();
-    let program = installed(&["/usr/sbin/nginx", "/usr/bin/nginx"]);
-    Program::start(
-        program,
-        &["-c", conf.to_str().unwrap()],
-        [("PATH", "/usr/bin")],
-    )
-}
-
 /// A shop's page in front of the documented lines. It has its own style.
 const SHOP_PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>Espresso</title>\
@@ -473,47 +437,10 @@ async fn nginx_includes_a_fragment_in_a_page_of_the_shop() {
     running.finish().await;
 }
 
-/// Starts Apache on a port, with its files in a folder. `block` is what its configuration ends
-/// with.
-fn apache(port: u16, folder: &Path, block: &str) -> Program {
-    let program = installed(&["/usr/sbin/apache2", "/usr/sbin/httpd", "/usr/bin/httpd"]);
-    let modules = installed(&[
-        "/usr/lib/apache2/modules",
-        "/usr/lib64/httpd/modules",
-        "/usr/lib/httpd/modules",
-    ]);
-    let conf = folder.join("conf");
-    let folder = folder.display();
-    let mut loaded = String::new();
-    for name in ["mpm_prefork", "authz_core", "proxy", "proxy_http"] {
-        loaded.push_str(&format!(
-            "LoadModule {name}_module {modules}/mod_{name}.so\n"
-        ));
-    }
-    let text = format!(
-        "ServerRoot {folder}\nDefaultRuntimeDir {folder}\nPidFile {folder}/pid\n\
-         ErrorLog {folder}/log\nUser nobody\nServerName localhost\nListen 127.0.0.1:{port}\n\
-         {loaded}{block}"
-    );
-    std::fs::write(&conf, text).unwrap();
-    Program::start(
-        program,
-        &["-X", "-f", conf.to_str().unwrap()],
-        [("PATH", "/usr/bin")],
-    )
-}
-
 /// The documented configuration of a proxy, before a service at `inner`.
 fn documented_proxy(kind: &str, inner: &str) -> String {
     let block = block("docs/pages.md", kind, "/reviews/");
     block.replace("127.0.0.1:8080", inner)
-}
-
-/// A new folder for the files of a web server.
-fn own_folder(parent: &Path, name: &str) -> PathBuf {
-    let folder = parent.join(name);
-    std::fs::create_dir(&folder).unwrap();
-    folder
 }
 
 /// nginx and Apache before a service at `inner`: as `docs/pages.md` says, and in their default
@@ -541,7 +468,7 @@ fn web_servers(inner: &str, folder: &Path) -> Vec<(u16, Program)> {
         ("apache-stripped", stripped),
     ] {
         let port = free_port(PUBLIC_PORTS);
-        let server = apache(port, &own_folder(folder, name), &block);
+        let server = apache(port, &own_folder(folder, name), &[], &block);
         servers.push((port, server));
     }
     servers

@@ -13,3 +13,4 @@ pub(crate) mod selection;
 mod serving;
 mod turning;
 mod walks;
+mod web_caches;

@@ -2,15 +2,23 @@
 //! under too many readers, while the service stops, and where ranks and table differ. A part that
 //! is down never causes a 404 (I5), and no request waits without bound.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
 use api::ApiSettings;
 use futures_util::future::join_all;
 use hyper::Method;
 use model::{Cd, Timestamp};
 use serde_json::{Value, json};
+use table::{NewComment, Table};
 
 use crate::fixture::{
     api::{ApiProcess, Served, api_variables, metric},
     data::{self, PRODUCT},
+    engine::patient_config,
+    faults::chosen_faults_table,
     function::{SECRET, with},
     gate::{self, Gate},
     http::{Answer, Http, good_comment, ids, listing, product_path},
@@ -411,7 +419,7 @@ async fn where_ranks_and_table_differ_a_page_is_what_its_ranks_say() {
         let page = api.http.get(&target).await.expect(200);
         assert_eq!(ids(&page), [late.id.as_str()], "{query}");
     }
-    let labels = r#"store="table",call="comments",outcome="ok""#;
+    let labels = r#"store="table",call="BatchGetItem",outcome="ok""#;
     let calls = metric(
         &api.http,
         &format!("pagemark_store_call_duration_seconds_count{{{labels}}}"),
@@ -475,6 +483,56 @@ async fn an_answer_explains_its_one_query_and_every_answer_times_its_stores() {
         }
     }
     api.finish_with(stores).await;
+}
+
+/// The table, and the number of Queries for pages that it is sent.
+async fn counted_table(stores: &Stores) -> (Table, Arc<AtomicUsize>) {
+    let queries = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&queries);
+    let config = patient_config(&stores.table, &stores.engine_url());
+    let table = chosen_faults_table(&config, move |request| {
+        if request.contains(r#""IndexName":"gsi""#) {
+            counted.fetch_add(1, Ordering::Relaxed);
+        }
+        None
+    })
+    .await;
+    (table, queries)
+}
+
+#[tokio::test]
+async fn an_answer_explains_each_request_to_the_table() {
+    let stores = Stores::start().await;
+    let mut comments = Vec::new();
+    for number in 0..45 {
+        comments.push(NewComment {
+            text: data::body(&"☕".repeat(10_000)),
+            ..data::new_comment(&format!("c{number}"), &data::product(PRODUCT), "en", 5)
+        });
+    }
+    stores.put_primary_items(comments).await;
+    stores.rebuild().await;
+    let (table, queries) = counted_table(&stores).await;
+    let api = Served::start(table, stores.index.clone(), ApiSettings::default());
+    // An answer of DynamoDB ends at a megabyte, the comments have 1.3.
+    let target = listing("page=1&page_size=100&explain=true");
+    let page = api.http.get(&target).await.expect(200);
+    assert_eq!(ids(&page).len(), 45);
+    let explain = &page["explain"];
+    assert_eq!(queries.load(Ordering::Relaxed), 2);
+    assert_eq!(explain["table_calls"], 2);
+    let explained = explain["queries"].as_array().unwrap();
+    let items: Vec<u64> = explained
+        .iter()
+        .map(|query| query["items"].as_u64().unwrap())
+        .collect();
+    assert_eq!((items.len(), items.iter().sum()), (2, 45));
+    let last_of_first = &page["comments"][usize::try_from(items[0]).unwrap() - 1];
+    assert_eq!(explained[0]["start_key"], Value::Null);
+    let start_key = explained[1]["start_key"].as_str().unwrap();
+    assert!(start_key.ends_with(last_of_first["id"].as_str().unwrap()));
+    api.finish().await;
+    stores.index.clear().await.unwrap();
 }
 
 #[tokio::test]

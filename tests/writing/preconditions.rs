@@ -103,6 +103,41 @@ async fn a_change_applies_to_a_revision_in_if_match_or_not_at_all() {
     api.finish_with(stores).await;
 }
 
+#[tokio::test]
+async fn a_comment_has_a_tag_with_its_authors_id_and_another_without() {
+    let stores = Stores::start().await;
+    let api = Served::of(&stores);
+    let http = &api.http;
+    let mut comment = good_comment("en", 5, "Body");
+    comment["author_id"] = "u-7".into();
+    let created = post(http, None, &comment).await;
+    let tag_of_writer = created.header("etag").unwrap().to_owned();
+    let id = created.expect(201)["id"].as_str().unwrap().to_owned();
+    let address = format!("/api/v1/comments/{id}");
+    let read = http.get(&address).await;
+    let tag_of_reader = read.header("etag").unwrap().to_owned();
+    assert!(read.expect(200)["author_id"].is_null());
+    assert_ne!(tag_of_reader, tag_of_writer);
+
+    // Who has one of both does not have the other.
+    for (known, status_with_token, status_without) in
+        [(&tag_of_reader, 200, 304), (&tag_of_writer, 304, 200)]
+    {
+        let known = [("if-none-match", known.as_str())];
+        let with_token = http.write(Method::GET, &address, &known, b"").await;
+        assert_eq!(with_token.status, status_with_token, "{with_token:?}");
+        let without = http.send(Method::GET, &address, &known, b"").await;
+        assert_eq!(without.status, status_without, "{without:?}");
+    }
+    // Each names the revision.
+    let changed = change(http, &id, &tag_of_reader, &json!({ "rating": 4 })).await;
+    let tag_of_writer = changed.header("etag").unwrap().to_owned();
+    assert_eq!(changed.expect(200)["author_id"], "u-7");
+    assert_eq!(delete(http, &id, &tag_of_reader).await.status, 412);
+    assert_eq!(delete(http, &id, &tag_of_writer).await.status, 204);
+    api.finish_with(stores).await;
+}
+
 /// Gives a comment the rating 4 under these conditions.
 async fn rate_4(http: &Http, id: &str, headers: &[(&str, &str)]) -> Answer {
     let target = format!("/api/v1/comments/{id}");

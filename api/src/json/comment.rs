@@ -15,14 +15,14 @@ use super::{
 };
 use crate::{
     callers::{AnyCaller, CommentWriter, WriterOrModerator},
-    entity_tag::strong_tag,
     error::ApiError,
     read::{ListingQuery, page::position_by_rating},
     secrets::TokenScope,
     store::StoreClients,
 };
 
-/// A comment, as it is now. With a token, also its author's id.
+/// A comment, as it is now. With a token, also its author's id, and then another entity tag.
+/// `If-Match` takes either.
 ///
 /// One that is not published is shown only to a token with the scope `comments:moderate`; to others
 /// it does not exist.
@@ -70,7 +70,7 @@ pub(crate) async fn get_comment(
     };
     let mut answer = HttpResponse::Ok();
     answer
-        .insert_header((header::ETAG, strong_tag(comment.revision)))
+        .insert_header((header::ETAG, body.entity_tag()))
         .insert_header((header::CACHE_CONTROL, caching));
     Ok(answer
         .append_header((header::VARY, "Authorization"))
@@ -130,10 +130,10 @@ pub(crate) async fn change_comment(
         )
         .await;
     let comment = patched.map_err(|error| conditions.refused(error))?;
-    let tag = (header::ETAG, strong_tag(comment.revision));
+    let body = CommentBody::for_writer(&comment);
     Ok(HttpResponse::Ok()
-        .insert_header(tag)
-        .json(CommentBody::for_writer(&comment)))
+        .insert_header((header::ETAG, body.entity_tag()))
+        .json(body))
 }
 
 /// The end of a comment.

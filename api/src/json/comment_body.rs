@@ -5,6 +5,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
+use crate::entity_tag::{strong_tag, strong_tag_with_author_id};
+
 /// A comment.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Comment, example = example)]
@@ -32,7 +34,7 @@ pub(crate) struct CommentBody<'comment> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = String)]
     author_id: Option<&'comment AuthorId>,
-    /// Its version, a ULID: in quotes it is its entity tag.
+    /// Its version, a ULID. In quotes, `If-Match` takes it for any entity tag of this version.
     #[schema(value_type = String)]
     revision: Revision,
     /// Only of a comment that readers do not see: `pending` or `hidden`.
@@ -47,6 +49,14 @@ impl<'comment> CommentBody<'comment> {
         Self {
             author_id: comment.site.author_id.as_ref(),
             ..Self::from(comment)
+        }
+    }
+
+    pub(super) fn entity_tag(&self) -> String {
+        if self.author_id.is_some() {
+            strong_tag_with_author_id(self.revision)
+        } else {
+            strong_tag(self.revision)
         }
     }
 }

@@ -13,9 +13,7 @@ use super::{
     headers::IdempotencyKey,
     parameters::Parsed,
 };
-use crate::{
-    callers::CommentWriter, entity_tag::strong_tag, error::ApiError, links, store::StoreClients,
-};
+use crate::{callers::CommentWriter, error::ApiError, links, store::StoreClients};
 
 /// A new comment.
 ///
@@ -67,10 +65,11 @@ pub(crate) async fn create_comment(
     };
     let (Created::New(comment) | Created::Before(comment)) =
         stores.create(new, idempotency).await?;
+    let body = CommentBody::for_writer(&comment);
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))
-        .insert_header((header::ETAG, strong_tag(comment.revision)))
-        .json(CommentBody::for_writer(&comment)))
+        .insert_header((header::ETAG, body.entity_tag()))
+        .json(body))
 }
 
 /// Identifies a request to create this content, however it is spelled.

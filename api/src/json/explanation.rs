@@ -15,9 +15,10 @@ use crate::telemetry::cost::{Cost, QueryCost};
     "table_calls": 1, "page_index_calls": 1
 }))]
 pub(crate) struct Explanation {
-    /// The queries of the table's index of filters.
+    /// The queries of the table's index of filters. A page is one, or more if its comments have
+    /// above a megabyte.
     queries: Vec<QueryCost>,
-    /// Number of calls of the table.
+    /// Number of requests to the table. Repeated attempts of one are not counted.
     table_calls: u32,
     /// Number of calls of the page index.
     page_index_calls: u32,

@@ -8,7 +8,7 @@ use super::{
     parameters::{FromParameters, Given, Parameter},
     schema,
 };
-use crate::{entity_tag::without_suffix, error::ApiError, http::path_and_query::repeated};
+use crate::{entity_tag::revision_of, error::ApiError, http::path_and_query::repeated};
 
 pub(crate) static IF_MATCH: Parameter<Revisions> = Parameter {
     name: "If-Match",
@@ -57,8 +57,8 @@ impl Revisions {
     }
 
     /// Reads the list of a header. A weak tag counts like the strong one, and so does one with a
-    /// suffix: proxies that compress answers make our tags weak, or append to them. A revision
-    /// names one content.
+    /// suffix: proxies that compress answers make our tags weak, or append to them. Both tags of a
+    /// comment, with and without its author's id, name its revision.
     fn parse(list: &str) -> Result<Self, InvalidInput> {
         if list.trim() == "*" {
             return Ok(Self::All);
@@ -72,9 +72,7 @@ impl Revisions {
                 )
             })?;
         Ok(Self::These(
-            tags.into_iter()
-                .filter_map(|tag| Revision::parse(without_suffix(tag)).ok())
-                .collect(),
+            tags.into_iter().filter_map(revision_of).collect(),
         ))
     }
 
@@ -220,6 +218,8 @@ mod tests {
             ("{-gzip}", &one),
             ("{-br}", &one),
             ("W/{;gzip}", &one),
+            ("{-author}", &one),
+            ("{-author-gzip}", &one),
             ("\"other-gzip\"", &none),
             ("W/\"other\"", &none),
             ("\"a,b\" , {}", &one),
@@ -227,7 +227,7 @@ mod tests {
             ("\"other\", W/{}", &one),
         ] {
             let mut list = list.replace("{}", &strong);
-            for suffix in ["-gzip", "-br", ";gzip"] {
+            for suffix in ["-gzip", "-br", ";gzip", "-author", "-author-gzip"] {
                 let with_suffix = format!("\"{REVISION}{suffix}\"");
                 list = list.replace(&format!("{{{suffix}}}"), &with_suffix);
             }

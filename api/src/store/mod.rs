@@ -1,18 +1,18 @@
-//! The clients of the stores. Every call is measured here, and one place judges the answers of the
-//! page index.
+//! The stores, and which of their answers may be believed: an invalid primary item is no comment,
+//! and a partition of the page index that is not ready has no answer.
 
 pub(crate) mod kept;
 mod newest_comments;
 mod per_thread;
 mod product_cache;
 mod reports;
+mod timed_index;
 
 use std::{collections::BTreeMap, fmt::Display, sync::Arc, time::Duration};
 
 use actix_web::web::Data;
 use model::{
-    AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductDetails, ProductId,
-    ProductRecord, Revision, Status, Timestamp,
+    AuthorId, Cd, Comment, CommentId, Filter, Malformed, PageSize, ProductId, Status, Timestamp,
     planted::{self, Bug},
 };
 use page_index::{
@@ -23,16 +23,14 @@ use parking_lot::Mutex;
 use process::{StoreError, now};
 use table::{
     CommentPatch, Created, Idempotency, InvalidEntry, NewComment, Page, PageQuery, Part,
-    Position as TablePosition, ProductPut, Table, WriteError,
+    Position as TablePosition, Table, WriteError,
 };
-use tokio::time::Instant;
 
 use crate::{
     settings::ApiSettings,
     telemetry::{
-        cost,
         index_watch::{IndexAnswerKind, IndexWatch},
-        metrics::{ApiMetrics, CalledStore},
+        metrics::ApiMetrics,
     },
 };
 use kept::{Fresh, Kept};
@@ -42,6 +40,7 @@ pub(crate) use product_cache::KnownRecord;
 use product_cache::ProductCache;
 pub(crate) use reports::Difference;
 use reports::Reports;
+use timed_index::TimedIndex;
 
 /// Age at which the table's id is requested again. A table that was restored or re-created under
 /// its name has another id.
@@ -52,7 +51,7 @@ const FOREVER: Duration = Duration::from_secs(1 << 32);
 
 pub(crate) struct StoreClients {
     table: PerThread<Table>,
-    index: PerThread<PageIndex>,
+    index: TimedIndex,
     /// Markers of the page index must carry it. The first use asks for it, so the
     /// service can start while DynamoDB is down.
     table_id: Arc<Kept<String>>,
@@ -76,13 +75,12 @@ impl StoreClients {
             records: ProductCache::new(settings.product_max_age),
             newest_comments: NewestComments::default(),
             reports: Mutex::default(),
-            table: PerThread::new(table, Table::with_own_connections),
+            table: PerThread::new(
+                table.observed(Arc::<ApiMetrics>::clone(&metrics)),
+                Table::with_own_connections,
+            ),
             index_watch: IndexWatch::new(index.partitions().count()),
-            // Readers should rather get pages without totals than wait for a server that does not
-            // answer.
-            index: PerThread::new(index.with_circuit_breakers(), |index| {
-                index.with_own_connections()
-            }),
+            index: TimedIndex::new(&index, Arc::clone(&metrics)),
             metrics,
             settings,
         }
@@ -106,36 +104,6 @@ impl StoreClients {
             .await
     }
 
-    /// Counts a difference that a page met. A lasting one is reported to repair in the background:
-    /// no reader waits.
-    pub(crate) fn report(&self, difference: Difference) {
-        self.metrics.count_drift_sign(difference.sign);
-        if !self.reports.lock().take_up(&difference, now()) {
-            return;
-        }
-        let Difference {
-            sign,
-            comment: id,
-            looked_for,
-            ..
-        } = difference;
-        let (table, metrics) = (Table::clone(&self.table), Arc::clone(&self.metrics));
-        tokio::spawn(async move {
-            let sign: &str = sign.into();
-            match metrics
-                .timed(CalledStore::Table, "report", table.report(&id, &looked_for))
-                .await
-            {
-                Ok(()) => {
-                    tracing::info!(comment = %id, sign, "a page met a difference that lasts; repair looks at it")
-                }
-                Err(error) => {
-                    tracing::warn!(comment = %id, sign, %error, "a lasting difference cannot be reported")
-                }
-            }
-        });
-    }
-
     /// The comment of this id for readers, strongly consistent. One that is not published counts as
     /// absent, and so does an invalid primary item.
     pub(crate) async fn comment(&self, id: &CommentId) -> Result<Option<Comment>, StoreError> {
@@ -151,11 +119,7 @@ impl StoreClients {
         &self,
         id: &CommentId,
     ) -> Result<Option<Comment>, StoreError> {
-        match self
-            .metrics
-            .timed(CalledStore::Table, "comment", self.table.comment(id))
-            .await
-        {
+        match self.table.comment(id).await {
             Err(StoreError::Malformed(problem)) => {
                 self.note_invalid(&problem);
                 Ok(None)
@@ -172,14 +136,7 @@ impl StoreClients {
         product: &ProductId,
         ids: &[CommentId],
     ) -> Result<Vec<Option<Comment>>, StoreError> {
-        let read = self
-            .metrics
-            .timed(
-                CalledStore::Table,
-                "comments",
-                self.table.comments_in(product, ids),
-            )
-            .await?;
+        let read = self.table.comments_in(product, ids).await?;
         let valid = read.into_iter().map(|comment| {
             comment?
                 .inspect_err(|problem| self.note_invalid(problem))
@@ -188,36 +145,6 @@ impl StoreClients {
         Ok(valid
             .map(|comment| comment.filter(|comment| comment.status.is_published()))
             .collect())
-    }
-
-    /// The comments of a product at these positions, of which each is the newest of its kind. They
-    /// may be half a minute old. A comment that does not exist any more is missing.
-    pub(crate) async fn newest_comments(
-        &self,
-        product: &ProductId,
-        positions: &[&Cd],
-    ) -> Result<Vec<Comment>, StoreError> {
-        let mut comments = Vec::new();
-        let mut missing = Vec::new();
-        for cd in positions {
-            match self.newest_comments.get(cd) {
-                Some(comment) => comments.push(comment),
-                None => missing.push(cd.id.clone()),
-            }
-        }
-        if !missing.is_empty() {
-            let asked = Instant::now();
-            for comment in self
-                .comments_in(product, &missing)
-                .await?
-                .into_iter()
-                .flatten()
-            {
-                self.newest_comments.keep(&comment, asked);
-                comments.push(comment);
-            }
-        }
-        Ok(comments)
     }
 
     fn of_valid<T>(&self, changed: Result<T, WriteError>) -> Result<T, WriteError> {
@@ -236,7 +163,9 @@ impl StoreClients {
     }
 
     pub(crate) async fn page(&self, query: &PageQuery) -> Result<Page, StoreError> {
-        self.noted(query, self.table.page(query)).await
+        let page = self.table.page(query).await?;
+        self.note_malformed_of(query, &page);
+        Ok(page)
     }
 
     pub(crate) async fn page_of_ranks(
@@ -244,24 +173,18 @@ impl StoreClients {
         query: &PageQuery,
         ranks: &[Cd],
     ) -> Result<Page, StoreError> {
-        self.noted(query, self.table.page_of_ranks(query, ranks))
-            .await
+        let page = self.table.page_of_ranks(query, ranks).await?;
+        self.note_malformed_of(query, &page);
+        Ok(page)
     }
 
-    async fn noted(
-        &self,
-        query: &PageQuery,
-        read: impl Future<Output = Result<Page, StoreError>>,
-    ) -> Result<Page, StoreError> {
-        let page = self.metrics.timed(CalledStore::Table, "page", read).await?;
-        cost::note_query(query, &page);
+    fn note_malformed_of(&self, query: &PageQuery, page: &Page) {
         let malformed = page
             .malformed
             .iter()
             .chain(&page.omitted)
             .map(|item| &item.problem);
         self.note_malformed(format_args!("a page of {}", query.key), malformed);
-        Ok(page)
     }
 
     /// Counts the malformed items that an answer is made without, and logs the first.
@@ -285,10 +208,9 @@ impl StoreClients {
         from: Option<TablePosition>,
         limit: u16,
     ) -> Result<Part<Result<Comment, InvalidEntry>>, StoreError> {
-        let read = self.table.moderation_part(status, after, from, limit);
         let part = self
-            .metrics
-            .timed(CalledStore::Table, "moderation", read)
+            .table
+            .moderation_part(status, after, from, limit)
             .await?;
         let invalid = part
             .rows
@@ -308,13 +230,7 @@ impl StoreClients {
             status: Some(self.settings.writing.new_comments),
             ..new
         };
-        self.metrics
-            .timed(
-                CalledStore::Table,
-                "create",
-                self.table.create_comment(new, idempotency),
-            )
-            .await
+        self.table.create_comment(new, idempotency).await
     }
 
     pub(crate) async fn patch(
@@ -323,15 +239,7 @@ impl StoreClients {
         allows: impl Fn(&Comment) -> bool,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        let patched = self
-            .metrics
-            .timed(
-                CalledStore::Table,
-                "patch",
-                self.table.patch_comment(id, allows, patch),
-            )
-            .await;
-        self.of_valid(patched)
+        self.of_valid(self.table.patch_comment(id, allows, patch).await)
     }
 
     pub(crate) async fn delete(
@@ -339,15 +247,7 @@ impl StoreClients {
         id: &CommentId,
         allows: impl Fn(&Comment) -> bool,
     ) -> Result<(), WriteError> {
-        let deleted = self
-            .metrics
-            .timed(
-                CalledStore::Table,
-                "delete",
-                self.table.delete_comment(id, allows),
-            )
-            .await;
-        self.of_valid(deleted)
+        self.of_valid(self.table.delete_comment(id, allows).await)
     }
 
     pub(crate) async fn comments_of_author(
@@ -356,12 +256,9 @@ impl StoreClients {
         after: Option<&CommentId>,
         page_size: PageSize,
     ) -> Result<Part<Result<Comment, Malformed>, CommentId>, StoreError> {
-        let read = self
-            .table
-            .comments_of_author(author, after, page_size.get().into());
         let part = self
-            .metrics
-            .timed(CalledStore::Table, "author", read)
+            .table
+            .comments_of_author(author, after, page_size.get().into())
             .await?;
         let invalid = part
             .rows
@@ -369,90 +266,6 @@ impl StoreClients {
             .filter_map(|comment| comment.as_ref().err());
         self.note_malformed("the list of an author's comments", invalid);
         Ok(part)
-    }
-
-    pub(crate) async fn product(
-        &self,
-        product: &ProductId,
-    ) -> Result<Option<ProductRecord>, StoreError> {
-        self.metrics
-            .timed(CalledStore::Table, "product", self.table.product(product))
-            .await
-    }
-
-    /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an
-    /// older one is used: a page is served without its product's name rather than not at all.
-    pub(crate) async fn known_record(&self, product: &ProductId) -> KnownRecord {
-        let (before, is_old) = self.records.get(product);
-        if !is_old {
-            return before;
-        }
-        let asked = Instant::now();
-        match self
-            .metrics
-            .timed(
-                CalledStore::Table,
-                "product",
-                self.table.product_to_show(product),
-            )
-            .await
-        {
-            Ok(record) => {
-                let known = KnownRecord::from(record);
-                self.records.keep(product, known.clone(), asked);
-                known
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the record of a product cannot be read");
-                before
-            }
-        }
-    }
-
-    /// Whether a product has a record now. The answer may make a page 404, so a cached "none" is
-    /// read again, strongly consistent. A record that cannot be read is not taken for a missing
-    /// one.
-    pub(crate) async fn has_record(&self, product: &ProductId) -> bool {
-        if self.known_record(product).await != KnownRecord::None {
-            return true;
-        }
-        let asked = Instant::now();
-        let Ok(record) = self.product(product).await else {
-            return true;
-        };
-        let has_record = record.is_some();
-        self.records.keep(product, record.into(), asked);
-        has_record
-    }
-
-    pub(crate) async fn put_product(
-        &self,
-        product: &ProductId,
-        details: &ProductDetails,
-        allows: impl Fn(Option<Revision>) -> bool,
-    ) -> Result<ProductPut, WriteError> {
-        let put = self.table.put_product(product, details, allows);
-        let put = self
-            .metrics
-            .timed(CalledStore::Table, "put_product", put)
-            .await?;
-        self.records
-            .keep(product, Some(put.record.clone()).into(), Instant::now());
-        Ok(put)
-    }
-
-    pub(crate) async fn delete_product(
-        &self,
-        product: &ProductId,
-        allows: impl Fn(Option<Revision>) -> bool,
-    ) -> Result<(), WriteError> {
-        let deletion = self.table.delete_product(product, allows);
-        self.metrics
-            .timed(CalledStore::Table, "delete_product", deletion)
-            .await?;
-        self.records
-            .keep(product, KnownRecord::None, Instant::now());
-        Ok(())
     }
 
     /// Comments dated later are not settled: archive pages do not count them yet.
@@ -476,8 +289,8 @@ impl StoreClients {
             .iter()
             .map(|query| self.index.partition_of(query.product))
             .collect();
-        let ask = async |table_id: &str| self.index.ranked(queries, table_id, now()).await;
-        self.ask_index_of(partitions, call, ask).await
+        let ask = async |table_id: &str| self.index.ranked(call, queries, table_id).await;
+        self.ask_index_of(partitions, ask).await
     }
 
     /// The number of a product's comments beside a filter; `None` when the page index is
@@ -504,9 +317,8 @@ impl StoreClients {
             cd,
             settled_at,
         };
-        let ask = async |table_id: &str| self.index.position(query, table_id, now()).await;
-        self.ask_index(self.index.partition_of(product), "position", ask)
-            .await
+        let ask = async |table_id: &str| self.index.position(query, table_id).await;
+        self.ask_index(self.index.partition_of(product), ask).await
     }
 
     pub(crate) fn partitions(&self) -> impl Iterator<Item = IndexPartition> + use<> {
@@ -515,8 +327,8 @@ impl StoreClients {
 
     /// The products that a partition names; `None` when the page index is unavailable.
     pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ProductId>> {
-        let ask = async |table_id: &str| self.index.products(partition, table_id, now()).await;
-        self.ask_index(partition, "catalog", ask).await
+        let ask = async |table_id: &str| self.index.products(partition, table_id).await;
+        self.ask_index(partition, ask).await
     }
 
     /// How many partitions of the page index are ready, and how many there are. `None` when the
@@ -528,14 +340,7 @@ impl StoreClients {
             self.index.ping().await?;
             return Ok(None);
         };
-        let partitions = self
-            .metrics
-            .timed(
-                CalledStore::PageIndex,
-                "readiness",
-                self.index.readiness(&table_id, now()),
-            )
-            .await?;
+        let partitions = self.index.readiness(&table_id).await?;
         for (partition, answer) in &partitions {
             match answer {
                 Ok(_) => self
@@ -560,11 +365,10 @@ impl StoreClients {
     async fn ask_index<T>(
         &self,
         partition: IndexPartition,
-        call: &'static str,
         ask: impl AsyncFnOnce(&str) -> Result<IndexAnswer<T>, StoreError>,
     ) -> Option<T> {
         let ask = async |table_id: &str| Ok(vec![ask(table_id).await?]);
-        self.ask_index_of(vec![partition], call, ask).await?.pop()
+        self.ask_index_of(vec![partition], ask).await?.pop()
     }
 
     /// Asks the page index once about partitions, with the table's id: without it, the owner of the
@@ -573,16 +377,11 @@ impl StoreClients {
     async fn ask_index_of<T>(
         &self,
         partitions: Vec<IndexPartition>,
-        call: &'static str,
         ask: impl AsyncFnOnce(&str) -> Result<Vec<IndexAnswer<T>>, StoreError>,
     ) -> Option<Vec<T>> {
         let table_id = self.table_id().await;
         let answers = match &table_id {
-            Some(table_id) => self
-                .metrics
-                .timed(CalledStore::PageIndex, call, ask(table_id))
-                .await
-                .map_err(Some),
+            Some(table_id) => ask(table_id).await.map_err(Some),
             None => Err(None),
         };
         // One call may ask a partition thousands of questions. It counts once.

@@ -2,9 +2,12 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use model::{Cd, Comment, CommentId};
+use model::{Cd, Comment, CommentId, ProductId};
 use parking_lot::Mutex;
+use process::StoreError;
 use tokio::time::Instant;
+
+use super::StoreClients;
 
 /// How long a text is used. A hidden text may be shown anywhere for this long (ADR 17).
 pub(super) const MAX_AGE: Duration = Duration::from_secs(30);
@@ -12,6 +15,38 @@ pub(super) const MAX_AGE: Duration = Duration::from_secs(30);
 /// Maximum number of comments: those of 256 products, which take some 0.3 MB. A full cache forgets
 /// all.
 const COMMENTS_MAX: usize = 512;
+
+impl StoreClients {
+    /// The comments of a product at these positions, of which each is the newest of its kind. They
+    /// may be half a minute old. A comment that does not exist any more is missing.
+    pub(crate) async fn newest_comments(
+        &self,
+        product: &ProductId,
+        positions: &[&Cd],
+    ) -> Result<Vec<Comment>, StoreError> {
+        let mut comments = Vec::new();
+        let mut missing = Vec::new();
+        for cd in positions {
+            match self.newest_comments.get(cd) {
+                Some(comment) => comments.push(comment),
+                None => missing.push(cd.id.clone()),
+            }
+        }
+        if !missing.is_empty() {
+            let asked = Instant::now();
+            for comment in self
+                .comments_in(product, &missing)
+                .await?
+                .into_iter()
+                .flatten()
+            {
+                self.newest_comments.keep(&comment, asked);
+                comments.push(comment);
+            }
+        }
+        Ok(comments)
+    }
+}
 
 #[derive(Default)]
 pub(super) struct NewestComments(Mutex<HashMap<CommentId, (Instant, Comment)>>);

@@ -1,4 +1,4 @@
-//! The records of products that were read last.
+//! The records of products, and those that were read last.
 //!
 //! A page view reads the record of its product, so without a cache it would cost another half read
 //! unit. A record that cannot be read again stays in use: pages of a busy product keep its name
@@ -6,9 +6,13 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use model::{ProductId, ProductRecord};
+use model::{ProductDetails, ProductId, ProductRecord, Revision};
 use parking_lot::Mutex;
+use process::StoreError;
+use table::{ProductPut, WriteError};
 use tokio::time::Instant;
+
+use super::StoreClients;
 
 /// Maximum number of products in the cache. Their records take some 2 MB, at their limits 30 MB.
 /// Products without a record count too. A full cache forgets the half that was read first.
@@ -37,6 +41,75 @@ impl From<Option<ProductRecord>> for KnownRecord {
             Some(record) => Self::Record(Arc::new(record)),
             None => Self::None,
         }
+    }
+}
+
+impl StoreClients {
+    pub(crate) async fn product(
+        &self,
+        product: &ProductId,
+    ) -> Result<Option<ProductRecord>, StoreError> {
+        self.table.product(product).await
+    }
+
+    /// The record of a product as it was at most the maximum age ago. Where it cannot be read, an
+    /// older one is used: a page is served without its product's name rather than not at all.
+    pub(crate) async fn known_record(&self, product: &ProductId) -> KnownRecord {
+        let (before, is_old) = self.records.get(product);
+        if !is_old {
+            return before;
+        }
+        let asked = Instant::now();
+        match self.table.product_to_show(product).await {
+            Ok(record) => {
+                let known = KnownRecord::from(record);
+                self.records.keep(product, known.clone(), asked);
+                known
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the record of a product cannot be read");
+                before
+            }
+        }
+    }
+
+    /// Whether a product has a record now. The answer may make a page 404, so a cached "none" is
+    /// read again, strongly consistent. A record that cannot be read is not taken for a missing
+    /// one.
+    pub(crate) async fn has_record(&self, product: &ProductId) -> bool {
+        if self.known_record(product).await != KnownRecord::None {
+            return true;
+        }
+        let asked = Instant::now();
+        let Ok(record) = self.product(product).await else {
+            return true;
+        };
+        let has_record = record.is_some();
+        self.records.keep(product, record.into(), asked);
+        has_record
+    }
+
+    pub(crate) async fn put_product(
+        &self,
+        product: &ProductId,
+        details: &ProductDetails,
+        allows: impl Fn(Option<Revision>) -> bool,
+    ) -> Result<ProductPut, WriteError> {
+        let put = self.table.put_product(product, details, allows).await?;
+        self.records
+            .keep(product, Some(put.record.clone()).into(), Instant::now());
+        Ok(put)
+    }
+
+    pub(crate) async fn delete_product(
+        &self,
+        product: &ProductId,
+        allows: impl Fn(Option<Revision>) -> bool,
+    ) -> Result<(), WriteError> {
+        self.table.delete_product(product, allows).await?;
+        self.records
+            .keep(product, KnownRecord::None, Instant::now());
+        Ok(())
     }
 }
 

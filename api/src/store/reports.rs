@@ -1,4 +1,4 @@
-//! Decides which differences that pages meet are reported to the next `recent`.
+//! The differences that pages meet: which of them are reported to the next `recent`.
 //!
 //! A write on its way looks like a difference, so only one that lasts is reported. The memory is
 //! bounded, and so is the rate. The next reader meets again what is not reported now; the audit
@@ -7,7 +7,10 @@
 use std::collections::HashMap;
 
 use model::{CommentId, Placement, ProductId, Timestamp};
+use process::now;
+use table::Table;
 
+use super::StoreClients;
 use crate::telemetry::metrics::DriftSign;
 
 /// How long a write may be on its way, in milliseconds: longer than the functions take unless they
@@ -35,6 +38,35 @@ pub(crate) struct Difference {
     /// When the comment was written that lacks a valid duplicate. `None` when the table does not
     /// have the comment under the filter, or not with the creation time of its rank.
     pub(crate) since: Option<Timestamp>,
+}
+
+impl StoreClients {
+    /// Counts a difference that a page met. A lasting one is reported to repair in the background:
+    /// no reader waits.
+    pub(crate) fn report(&self, difference: Difference) {
+        self.metrics.count_drift_sign(difference.sign);
+        if !self.reports.lock().take_up(&difference, now()) {
+            return;
+        }
+        let Difference {
+            sign,
+            comment: id,
+            looked_for,
+            ..
+        } = difference;
+        let table = Table::clone(&self.table);
+        tokio::spawn(async move {
+            let sign: &str = sign.into();
+            match table.report(&id, &looked_for).await {
+                Ok(()) => {
+                    tracing::info!(comment = %id, sign, "a page met a difference that lasts; repair looks at it")
+                }
+                Err(error) => {
+                    tracing::warn!(comment = %id, sign, %error, "a lasting difference cannot be reported")
+                }
+            }
+        });
+    }
 }
 
 /// The differences that were met lately.

@@ -13,9 +13,9 @@ use actix_web::{
     http::header::{HeaderName, HeaderValue},
     middleware::Next,
 };
-use model::{Cd, Order};
+use model::Order;
 use serde::Serialize;
-use table::{Page, PageQuery};
+use table::AnsweredQuery;
 use utoipa::ToSchema;
 
 const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
@@ -56,8 +56,8 @@ pub(crate) struct QueryCost {
     key: String,
     #[schema(value_type = String, pattern = "^(newest|oldest)$")]
     order: Order,
-    /// The most items that it reads, one more than the page shows.
-    limit: u16,
+    /// The most items that it reads. The first query of a page reads one more than the page shows.
+    limit: usize,
     /// The place just before the first item: the creation time and the id of a comment. Null at the
     /// beginning.
     #[schema(required)]
@@ -144,29 +144,15 @@ pub(crate) fn note_call(store: &'static str, took: Duration) {
     });
 }
 
-pub(crate) fn note_query(query: &PageQuery, page: &Page) {
+pub(crate) fn note_query(query: &AnsweredQuery<'_>) {
     note(|cost| {
-        let items = [
-            page.comments.len(),
-            page.others.len(),
-            page.malformed.len(),
-            page.omitted.len(),
-        ]
-        .iter()
-        .sum();
-        let PageQuery {
-            key,
-            order,
-            limit,
-            start,
-        } = query;
         cost.queries.push(QueryCost {
-            key: key.to_string(),
-            order: *order,
-            limit: *limit,
-            start_key: start.as_ref().map(Cd::to_string),
-            items,
-            read_units: page.read_units,
+            key: query.key.to_string(),
+            order: query.order,
+            limit: query.limit,
+            start_key: query.start.map(str::to_owned),
+            items: query.items,
+            read_units: query.read_units,
         });
     });
 }

@@ -16,6 +16,7 @@
 //! - `page_answer`: reads a query's answer directly from its JSON. `page_rows`: makes a page of it.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
+//! - `observer`: shows the calls to the metrics of a service.
 //! - `args`: the settings.
 
 mod actions;
@@ -33,6 +34,7 @@ mod idempotency;
 mod item;
 mod journal;
 mod leases;
+mod observer;
 mod page_answer;
 mod page_rows;
 mod pages;
@@ -51,7 +53,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use model::BlobFormat;
 use process::aws::{Calls, NewHttpClient, new_http_client, sdk_config};
 
-use crate::capacity::Meter;
+use crate::{capacity::Meter, observer::CallTimer};
 pub use args::{CommentBlobArgs, TableArgs};
 pub use change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError};
 pub use definition::{AUTHORS, GSI, MODERATION, PRIMARIES, TableDescription};
@@ -61,6 +63,7 @@ pub use idempotency::Idempotency;
 pub use item::{InvalidEntry, ItemKey};
 pub use journal::JournalRow;
 pub use leases::Lease;
+pub use observer::{AnsweredQuery, EndedCall, Observer};
 pub use page_answer::{QueryAnswer, QueryReader, StoredItem};
 pub use parts::{MalformedItem, Page, PageQuery, Part, Position};
 pub use transaction::Transacted;
@@ -106,6 +109,7 @@ pub struct Table {
     /// `None` when the caller made the HTTP client.
     new_http_client: Option<NewHttpClient>,
     meter: Arc<Meter>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Table {
@@ -129,6 +133,7 @@ impl Table {
             config: Arc::new(config.clone()),
             new_http_client: None,
             meter: Arc::default(),
+            observer: None,
         }
     }
 
@@ -140,12 +145,28 @@ impl Table {
             config,
             new_http_client: None,
             meter: Arc::default(),
+            observer: None,
         }
     }
 
     /// The table with a meter, which counts and limits the repair job's calls.
     pub fn metered(self, meter: Arc<Meter>) -> Self {
         Self { meter, ..self }
+    }
+
+    /// The table whose calls an observer follows.
+    pub fn observed(self, observer: Arc<dyn Observer>) -> Self {
+        let config = self
+            .client
+            .config()
+            .to_builder()
+            .interceptor(CallTimer(Arc::clone(&observer)))
+            .build();
+        Self {
+            client: Client::from_conf(config),
+            observer: Some(observer),
+            ..self
+        }
     }
 
     /// The table with separate connections, unless the caller made the HTTP client. Everything else

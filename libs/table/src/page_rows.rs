@@ -89,8 +89,7 @@ impl<'query> PageRows<'query> {
         self.is_complete() || self.page.others.len() >= self.limit() + BEYOND
     }
 
-    pub(super) fn add(&mut self, items: Vec<StoredItem<CommentItem>>, read_units: f64) {
-        self.page.read_units += read_units;
+    pub(super) fn add(&mut self, items: Vec<StoredItem<CommentItem>>) {
         for item in items {
             if self.is_full() {
                 self.page.has_more = true;

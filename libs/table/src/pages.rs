@@ -1,13 +1,17 @@
 //! Pages of the index `gsi`: the comments of one filter key, in their order.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use model::{Cd, Comment, FilterKey, Order, ProductId, item::CommentItem};
+use model::{
+    Cd, Comment, FilterKey, Order, ProductId,
+    item::{CommentItem, attribute},
+};
 use process::StoreError;
 
 use crate::{
     Table,
     definition::GSI,
     item::{InvalidEntry, SdkItem, start_key},
+    observer::AnsweredQuery,
     page_answer::{QueryAnswer, StoredItem},
     page_rows::PageRows,
     parts::{Page, PageQuery, Part, Position},
@@ -41,8 +45,7 @@ impl Table {
         let mut start = query.start.as_ref().map(|cd| start_key(&query.key, cd));
         for _ in 0..PAGE_CALLS_MAX {
             let answer = self.page_part(query, rows.next_limit(), start).await?;
-            let read_units = answer.read_units();
-            rows.add(answer.items, read_units);
+            rows.add(answer.items);
             start = answer.last_evaluated_key.map(SdkItem::from);
             if start.is_none() || rows.is_full() {
                 break;
@@ -57,14 +60,26 @@ impl Table {
         limit: usize,
         start: Option<SdkItem>,
     ) -> Result<QueryAnswer<StoredItem<CommentItem>>, StoreError> {
-        let query = self
+        let start_cd = start.as_ref().and_then(cd_of).map(str::to_owned);
+        let sent = self
             .query_index(GSI)
             .key_condition_expression("sk = :sk")
             .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
             .scan_index_forward(query.order == Order::Oldest)
             .limit(i32::try_from(limit).unwrap_or(i32::MAX))
             .set_exclusive_start_key(start);
-        self.read_directly(query).await
+        let answer = self.read_directly(sent).await?;
+        if let Some(observer) = &self.observer {
+            observer.page_query_answered(&AnsweredQuery {
+                key: &query.key,
+                order: query.order,
+                limit,
+                start: start_cd.as_deref(),
+                items: answer.items.len(),
+                read_units: answer.read_units(),
+            });
+        }
+        Ok(answer)
     }
 
     /// At most `limit` comments of a product, and at most a megabyte.
@@ -86,4 +101,9 @@ impl Table {
                 .await?,
         ))
     }
+}
+
+/// The `cd` in a start key.
+fn cd_of(key: &SdkItem) -> Option<&str> {
+    Some(key.get(attribute::CD)?.as_s().ok()?)
 }

@@ -36,7 +36,6 @@ pub struct Page {
     pub cut_short: bool,
     /// Whether more items may follow those that were read.
     pub has_more: bool,
-    pub read_units: f64,
 }
 
 /// An item that a page omits.
