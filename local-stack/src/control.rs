@@ -28,7 +28,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use page_index::PageIndex;
 use process::StoreError;
-use repair_job::{CommandOutput, Job, RunArgs, Stop, print_outcome, run_on};
+use repair_job::{CommandOutput, Job, RepairCommand, RunArgs, Stop, print_outcome, run_on};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use table::Table;
 use tokio::{
@@ -41,7 +41,7 @@ use tokio::{
 use crate::{
     backlog::{Backlog, MappingProgress},
     data_dir::VERSION,
-    index_keeper::{KeeperState, looked_at},
+    index_keeper::{KeeperState, looked_at, replay_ended},
 };
 
 pub const SOCKET: &str = "control.sock";
@@ -123,7 +123,8 @@ impl ControlSocket {
     }
 
     /// Runs the commands that clients send, until it is dropped. A command that repairs waits until
-    /// the page index has been looked at for the first time.
+    /// the page index has been looked at. A rebuild waits only for the stream at the start, and then
+    /// for the rebuild that the keeper may have begun.
     pub async fn serve(self, stores: Stores, mappings: MappingProgress) {
         let mut connections = JoinSet::new();
         loop {
@@ -215,7 +216,12 @@ async fn run(mut body: Incoming, stores: Stores) -> anyhow::Result<CommandOutput
     args.set_quarantine(QuarantineLocation::Folder(stores.quarantine));
     if args.settings.apply {
         // Before that, the stream may still deliver old states.
-        looked_at(stores.index_state).await;
+        if matches!(args.command, RepairCommand::Rebuild { .. }) {
+            // It waits for the keeper's own rebuild, and has nothing to do if that one ends well.
+            replay_ended(stores.index_state).await;
+        } else {
+            looked_at(stores.index_state).await;
+        }
     }
     let stop = Stop::after(args.max_run_time);
     let job = Job::new(

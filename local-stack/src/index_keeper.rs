@@ -46,6 +46,16 @@ pub(crate) async fn looked_at(mut state: watch::Receiver<KeeperState>) {
         .ok();
 }
 
+/// Waits until the stream has delivered again what it held at the start. The index may not be
+/// looked at yet.
+pub(crate) async fn replay_ended(mut state: watch::Receiver<KeeperState>) {
+    // The sender lives as long as the stack.
+    state
+        .wait_for(|state| *state != KeeperState::Unknown)
+        .await
+        .ok();
+}
+
 /// Waits until `page-indexer` has processed what the engine's stream held at the start, up to the
 /// record `newest`. `None` is for an engine that does not say it: nothing is waited for. Until
 /// then, old states of comments follow each other in the page index. `indexing` is the progress of
