@@ -259,16 +259,18 @@ mod tests {
     use crate::{
         engine::Engine,
         index_host::INDEX_MAX_AGE,
-        settings::{TABLE, table_config},
+        settings::{TABLE, WITHOUT_NETWORK, table_config},
     };
 
     #[tokio::test]
     async fn who_sees_a_rebuild_under_way_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
-        let engine = Engine::start(&folder.path().join("data"), "127.0.0.1:0".parse().unwrap())
+        let engine = Engine::start(&folder.path().join("data"), None)
             .await
             .unwrap();
-        let table = Table::connect(&table_config(TABLE, &engine.endpoint_url())).await;
+        let table =
+            Table::connect_through(&table_config(TABLE, WITHOUT_NETWORK), engine.http_client())
+                .await;
         let id = table.create_if_missing().await.unwrap().id;
         let index = PageIndex::new(EmbeddedIndex::new(4), INDEX_MAX_AGE);
         let keeper = IndexKeeper::new(table.clone(), id.clone(), index.clone());

@@ -29,7 +29,7 @@ use crate::{
     repair::{begin_watermark, on_schedule, release_leases},
     room::watch_room,
     served::ServedApi,
-    settings::{QUARANTINE, StackSettings, TABLE, table_config},
+    settings::{QUARANTINE, StackSettings, TABLE, WITHOUT_NETWORK, table_config},
     trim::{trim, trim_processed},
 };
 
@@ -44,7 +44,8 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Stack {
     table: Table,
     index: PageIndex,
-    dynamodb_url: String,
+    /// Where other processes reach the engine; `None` without a port.
+    dynamodb_url: Option<String>,
     index_host: IndexHost,
     mappings: MappingProgress,
     index_state: watch::Receiver<KeeperState>,
@@ -81,7 +82,7 @@ impl Stack {
             table,
             table_id,
             stream_arn,
-        } = open_table(&settings, &dynamodb_url, engine.as_deref()).await?;
+        } = open_table(&settings, dynamodb_url.as_deref(), engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
         let index_host =
             IndexHost::open(settings.redis_url.as_deref(), &data_dir.path, &table_id).await;
@@ -96,7 +97,7 @@ impl Stack {
         let quarantine = data_dir.path.join(QUARANTINE);
         let [fan_out, indexing] = event_source_mappings(
             engine.as_deref(),
-            &dynamodb_url,
+            dynamodb_url.as_deref(),
             stream_arn,
             &table,
             &index,
@@ -116,10 +117,8 @@ impl Stack {
         let api =
             ServedApi::start(&settings, &data_dir.path, table.clone(), api_index, &parts).await?;
         if api.is_some() {
-            data_dir.announce(Entrance {
-                dynamodb_url: dynamodb_url.clone(),
-                table_id,
-            })?;
+            let other_engine = settings.dynamodb_url.clone();
+            data_dir.announce(Entrance { other_engine })?;
         }
         // 6. What runs as long as the stack.
         parts.spawn("the mapping of stream-writer", fan_out.run());
@@ -135,6 +134,7 @@ impl Stack {
             index: index.clone(),
             index_state: index_state.clone(),
             quarantine,
+            engine: engine.as_deref().map(Engine::port),
         };
         let controlled = control.serve(stores, mappings.clone());
         parts.spawn("the control socket", controlled);
@@ -218,8 +218,9 @@ impl Stack {
         address.map(|address| format!("http://{address}"))
     }
 
-    pub fn dynamodb_url(&self) -> &str {
-        &self.dynamodb_url
+    /// Where other processes reach the engine by the network, if they do.
+    pub fn dynamodb_url(&self) -> Option<&str> {
+        self.dynamodb_url.as_deref()
     }
 
     pub fn data_dir(&self) -> &Path {
@@ -363,13 +364,13 @@ impl Stack {
     }
 }
 
-/// The given engine's URL, or an embedded engine and its URL.
+/// The given engine's URL, or an embedded engine and the URL of its port.
 async fn start_engine(
     settings: &StackSettings,
     data_dir: &DataDir,
-) -> anyhow::Result<(Option<Arc<Engine>>, String)> {
+) -> anyhow::Result<(Option<Arc<Engine>>, Option<String>)> {
     if let Some(url) = &settings.dynamodb_url {
-        return Ok((None, url.clone()));
+        return Ok((None, Some(url.clone())));
     }
     if !settings.new {
         data_dir.refuse_lost_database()?;
@@ -388,9 +389,10 @@ struct OpenedTable {
 /// Opens the table, which is created if it is missing.
 async fn open_table(
     settings: &StackSettings,
-    dynamodb_url: &str,
+    dynamodb_url: Option<&str>,
     engine: Option<&Engine>,
 ) -> anyhow::Result<OpenedTable> {
+    let dynamodb_url = dynamodb_url.unwrap_or(WITHOUT_NETWORK);
     let config = TableConfig {
         comment_blob: settings.comment_blob.comment_blob,
         ..table_config(TABLE, dynamodb_url)
@@ -417,7 +419,7 @@ async fn open_table(
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
 async fn event_source_mappings(
     engine: Option<&Engine>,
-    dynamodb_url: &str,
+    dynamodb_url: Option<&str>,
     stream_arn: String,
     table: &Table,
     index: &PageIndex,
@@ -425,9 +427,9 @@ async fn event_source_mappings(
 ) -> [EventSourceMapping; 2] {
     let http_client = match engine {
         Some(engine) => engine.http_client(),
-        None => new_http_client(Some(dynamodb_url))(),
+        None => new_http_client(dynamodb_url)(),
     };
-    let streams = streams_client(dynamodb_url, http_client).await;
+    let streams = streams_client(dynamodb_url.unwrap_or(WITHOUT_NETWORK), http_client).await;
     let quarantine = Quarantine::Folder(quarantine.to_owned());
     let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
     let indexer = PageIndexer::new(index.clone(), quarantine.clone());
