@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use process::aws::parse_endpoint;
 use table::{Table, TableConfig};
 
 use crate::{
@@ -17,6 +18,9 @@ use crate::{
     settings::{DEMO_ENGINE, StackSettings, TABLE, WITHOUT_NETWORK},
     stack::Stack,
 };
+
+/// What names AWS's endpoint of the region.
+const AWS: &str = "aws";
 
 /// The table that a command works on, as it wants to be connected. [`Attached::end`] it.
 #[derive(Debug)]
@@ -125,8 +129,15 @@ pub(crate) struct TableAddress {
     table: Option<String>,
     /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: that of `pagemark
     /// up --demo`, http://127.0.0.1:8000]
-    #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
+    #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL", value_parser = engine_or_aws)]
     dynamodb_url: Option<String>,
+}
+
+fn engine_or_aws(text: &str) -> Result<String, String> {
+    if text == AWS {
+        return Ok(text.to_owned());
+    }
+    parse_endpoint(text)
 }
 
 impl TableAddress {
@@ -145,13 +156,13 @@ impl TableAddress {
         let name = self.table.as_deref().unwrap_or(TABLE);
         let (endpoint_url, missing) = match self.dynamodb_url.as_deref() {
             // No endpoint is AWS's.
-            Some("aws") => (None, format!("no table {name:?}")),
+            Some(AWS) => (None, format!("no table {name:?}")),
             Some(url) => (
                 Some(url.to_owned()),
                 format!("no table {name:?} at {url}; is `pagemark up` running?"),
             ),
             None => (
-                Some(format!("http://{DEMO_ENGINE}")),
+                Some(format!("http://local@{DEMO_ENGINE}")),
                 format!(
                     "no table {name:?} at {DEMO_ENGINE}, the port of `pagemark up --demo`; name another stack by its folder, \
                      as `pagemark up` prints it: --data-dir DIR"

@@ -8,7 +8,7 @@ use std::{
 };
 
 use api::{ApiSettings, BearerToken};
-use process::aws::Calls;
+use process::aws::{Calls, parse_endpoint};
 use table::{CommentBlobArgs, TableConfig};
 
 use crate::index_host::SNAPSHOT_EVERY;
@@ -20,7 +20,7 @@ pub(crate) const QUARANTINE: &str = "quarantine";
 /// Where the engine of `up --demo` listens, and where commands look without an address.
 pub(crate) const DEMO_ENGINE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
 /// What AWS clients take for the address of an engine that they reach without a network.
-pub(crate) const WITHOUT_NETWORK: &str = "http://localhost";
+pub(crate) const WITHOUT_NETWORK: &str = "http://local@localhost";
 /// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A
 /// writer's journal relies on that bound.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -35,7 +35,7 @@ pub struct StackSettings {
     #[arg(long, value_name = "ADDRESS")]
     pub dynamodb_listen: Option<SocketAddr>,
     /// Use this engine, such as ministack, instead of the embedded one; its table stays there.
-    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
+    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen", value_parser = parse_endpoint)]
     pub dynamodb_url: Option<String>,
     /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this
     /// process.

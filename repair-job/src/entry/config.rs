@@ -162,7 +162,7 @@ pub enum RepairCommand {
         #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
         quarantine: Option<QuarantineLocation>,
         /// Endpoint of a local S3.
-        #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
+        #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL", value_parser = process::aws::parse_endpoint)]
         s3_url: Option<String>,
     },
 }
