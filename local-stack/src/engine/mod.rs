@@ -13,6 +13,7 @@
 //! | it counts all items of a table and its indexes for each `DescribeTable` | slow answers are given again (`calls`) |
 //! | its file never shrinks | [`Engine::release_free_pages`] |
 //! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
+//! | the id of a stream's shard is too short for AWS's clients | the shard is shown under another one (`shards`) |
 //! | it verifies no signature, so any process and any web page may use it | no port unless it is asked for, which refuses what a page can send (`port`) |
 //! | its calls block, and wait for the lock of its only connection | they run on the engine's own threads (`calls`) |
 //!
@@ -52,6 +53,7 @@ mod data_file;
 mod disk_sync;
 pub mod operations;
 mod port;
+mod shards;
 mod stream_table;
 #[cfg(test)]
 mod tests;
