@@ -189,7 +189,8 @@ async fn answer(
         return Ok(engine.answer(request).await);
     }
     let answered = if request.uri().path() == BACKLOG {
-        serde_json::to_vec(&mappings.backlog().await).map_err(anyhow::Error::from)
+        let backlog = mappings.backlog().await;
+        backlog.and_then(|backlog| Ok(serde_json::to_vec(&backlog)?))
     } else {
         // A run whose client has gone stores its position first.
         let outcome = tokio::spawn(Box::pin(run(request.into_body(), stores))).await;

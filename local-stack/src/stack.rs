@@ -9,10 +9,13 @@ use functions::Quarantine;
 use futures_util::FutureExt;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
-use process::{aws::new_http_client, now};
+use process::{Backoff, StoreError, aws::new_http_client, now};
 use stream_writer::StreamWriter;
-use table::{Table, TableConfig};
-use tokio::{sync::watch, time::timeout};
+use table::{Table, TableConfig, TableDescription};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use crate::{
     backlog::MappingProgress,
@@ -37,6 +40,8 @@ use crate::{
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
 const RETRY_ATTEMPTS_MAX: u32 = 20;
+/// How long a start waits for another engine that does not answer yet.
+const ENGINE_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Time limit of the handlers at a stop, to process what remains. Without that, the next start
 /// takes longer.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -104,7 +109,11 @@ impl Stack {
             &quarantine,
         )
         .await;
-        let mappings = MappingProgress::of([fan_out.state(), indexing.state()], engine.as_ref());
+        let mappings = MappingProgress::of(
+            [fan_out.state(), indexing.state()],
+            engine.as_ref(),
+            Arc::clone(&settings.api.disk_is_full),
+        );
         let newest = match &engine {
             Some(engine) => Some(engine.newest_stream_record(TABLE).await?),
             None => None,
@@ -401,7 +410,7 @@ async fn open_table(
         Some(engine) => Table::connect_through(&config, engine.http_client()).await,
         None => Table::connect(&config).await,
     };
-    let description = table.create_if_missing().await?;
+    let description = created_when_it_answers(&table, settings.dynamodb_url.as_deref()).await?;
     let stream_arn = description
         .stream_arn
         .with_context(|| format!("the table {} has no stream", table.name()))?;
@@ -414,6 +423,32 @@ async fn open_table(
         table_id: description.id,
         stream_arn,
     })
+}
+
+/// Creates the table if it is missing. Another engine may be just starting, or be slow.
+async fn created_when_it_answers(
+    table: &Table,
+    other_engine: Option<&str>,
+) -> Result<TableDescription, StoreError> {
+    let mut backoff = Backoff::until(Instant::now() + ENGINE_ANSWERS_WITHIN);
+    let mut is_said = false;
+    loop {
+        let error = match table.create_if_missing().await {
+            Err(error) if error.is_unavailable() => error,
+            decided => return decided,
+        };
+        let Some(url) = other_engine else {
+            return Err(error);
+        };
+        if !is_said {
+            is_said = true;
+            let seconds = ENGINE_ANSWERS_WITHIN.as_secs();
+            tracing::warn!(%error, url, "waiting up to {seconds} s for the engine");
+        }
+        if !backoff.wait().await {
+            return Err(error);
+        }
+    }
 }
 
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.

@@ -29,11 +29,12 @@ use crate::fixture::{
     data::{self, PRODUCT},
     function::binary,
     http::{Answer, good_comment, ids, listing, product_path, serve},
+    pagemark,
     program::{Ended, Program},
     service_faults::{ServiceFault, THROTTLED, faulty_service},
     stack::{Running, settings},
     stores::Stores,
-    unique_name,
+    unique_name, wait_for,
 };
 
 const _: crate::Engines =
@@ -281,6 +282,59 @@ async fn a_slow_answer_is_waited_for_as_long_as_a_call_may_take_and_no_shorter()
             }
         }
     }
+}
+
+/// Another engine may start at the same time as the stack, or be slow.
+#[tokio::test]
+#[ignore = "takes long"]
+async fn a_start_waits_for_another_engine_and_says_so() {
+    let engine = Stores::start().await;
+    let is_there = Arc::new(AtomicBool::new(false));
+    let of_proxy = Arc::clone(&is_there);
+    let url = faulty_service(&engine.engine_url(), move |_, _| {
+        let answers = of_proxy.load(Ordering::SeqCst);
+        (!answers).then_some(ServiceFault::WebPage)
+    })
+    .await;
+    let arguments = ["up", "--listen", "127.0.0.1:0", "--demo", "0"];
+    let up = pagemark::start(&[&arguments[..], &["--dynamodb-url", &url]].concat()).await;
+    up.wait_for_stderr("s for the engine").await;
+    is_there.store(true, Ordering::SeqCst);
+    up.wait_for_stdout("a stack that is ready", |output| {
+        output.contains("Pagemark is ready").then_some(())
+    })
+    .await;
+    up.signal("INT");
+    up.end().await.expect(0);
+    engine.stop().await;
+}
+
+/// An engine without streams would fill the log for ever.
+#[tokio::test]
+#[ignore = "takes long"]
+async fn a_stream_that_cannot_be_read_is_one_line_for_each_function() {
+    let engine = Stores::start().await;
+    let calls: Arc<Mutex<u32>> = Arc::default();
+    let of_proxy = Arc::clone(&calls);
+    let url = faulty_service(&engine.engine_url(), move |operation, _| {
+        if operation != "DescribeStream" {
+            return None;
+        }
+        *of_proxy.lock().unwrap() += 1;
+        Some(ServiceFault::Refused("UnknownOperationException"))
+    })
+    .await;
+    let arguments = ["up", "--listen", "127.0.0.1:0", "--demo", "0"];
+    let up = pagemark::start(&[&arguments[..], &["--dynamodb-url", &url]].concat()).await;
+    wait_for("repeated calls", async || {
+        let calls = *calls.lock().unwrap();
+        if calls >= 8 { Ok(()) } else { Err(calls) }
+    })
+    .await;
+    let ended = up.kill().await;
+    let said = ended.stderr.matches("until the stream can be read").count();
+    assert_eq!(said, 2, "{ended:?}");
+    engine.stop().await;
 }
 
 /// How many comments are posted while faults happen.

@@ -137,7 +137,10 @@ async fn serve(
     // for them.
     if created > 0 && generated.is_some() {
         let mut mappings = stack.mapping_progress();
-        show_backlog(created, began, async || Ok(mappings.backlog().await)).await?;
+        let settled = show_backlog(created, began, async || mappings.backlog().await).await;
+        if let Err(error) = settled {
+            eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+        }
     }
     if stack.quarantined() > 0 {
         let folder = stack.data_dir().join(QUARANTINE);

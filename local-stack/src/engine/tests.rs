@@ -416,7 +416,11 @@ async fn the_stack_gives_room_back_when_both_mappings_have_caught_up() {
     let newest = clients.put_long_versions().await;
     let engine = Arc::new(engine);
     let states = [(); 2].map(|()| watch::Sender::new(MappingState::default()));
-    let progress = MappingProgress::of(states.each_ref().map(watch::Sender::subscribe), None);
+    let progress = MappingProgress::of(
+        states.each_ref().map(watch::Sender::subscribe),
+        None,
+        Arc::default(),
+    );
     let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), progress);
     let mappings = async {
         for state in &states {
