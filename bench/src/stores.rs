@@ -55,10 +55,13 @@ impl TableStore {
     }
 
     async fn start_in(folder: TempDir, table: &str) -> anyhow::Result<Self> {
-        let engine =
-            Engine::start(&folder.path().join("table"), ([127, 0, 0, 1], 0).into()).await?;
+        let engine = Engine::start(
+            &folder.path().join("table"),
+            Some(([127, 0, 0, 1], 0).into()),
+        )
+        .await?;
         Ok(Self {
-            table: connect(table, Some(&engine.endpoint_url())).await,
+            table: connect(table, engine.endpoint_url().as_deref()).await,
             engine: Some((engine, folder)),
         })
     }
@@ -73,7 +76,7 @@ impl TableStore {
 
     pub(crate) fn engine_url(&self) -> anyhow::Result<String> {
         let (engine, _folder) = self.engine.as_ref().context("a local engine")?;
-        Ok(engine.endpoint_url())
+        engine.endpoint_url().context("a port of the engine")
     }
 
     pub(crate) async fn stop(self) {

@@ -7,15 +7,20 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
+use process::aws::parse_endpoint;
 use table::{Table, TableConfig};
 
 use crate::{
-    control::Running,
+    control::{Running, SOCKET, engine_client},
     data_dir::{DataDir, Entrance, Occupancy, VERSION},
     index_host::remembered_redis,
-    settings::{LOCAL_ENGINE, StackSettings, TABLE},
+    settings::{DEMO_ENGINE, StackSettings, TABLE, WITHOUT_NETWORK},
     stack::Stack,
 };
+
+/// What names AWS's endpoint of the region.
+const AWS: &str = "aws";
 
 /// The table that a command works on, as it wants to be connected. [`Attached::end`] it.
 #[derive(Debug)]
@@ -41,14 +46,19 @@ impl Attached {
                 let redis_url = remembered_redis(folder);
                 let settings = StackSettings {
                     serves_api: false,
+                    dynamodb_listen: None,
                     redis_url,
                     ..StackSettings::ephemeral(None)
                 };
                 let stack = Stack::start_in(data_dir, settings).await?;
                 eprintln!("no stack runs on {shown}, so one runs for this command");
                 stack.wait_until_index_looked_at().await;
+                let engine = stack
+                    .engine()
+                    .context("a stack on a folder has an engine")?;
+                let table = connect_through(engine.http_client(), connected).await;
                 return Ok(Self {
-                    table: connect(stack.dynamodb_url(), connected).await,
+                    table,
                     own: Some(stack),
                 });
             }
@@ -62,28 +72,20 @@ impl Attached {
                 holder.version
             );
         }
-        let Some(Entrance {
-            dynamodb_url,
-            table_id,
-        }) = holder.entrance
-        else {
+        let Some(Entrance { other_engine }) = holder.entrance else {
             bail!(
                 "{shown} is used by {holder}, a command or a stack that is just starting; try again later"
             );
         };
-        // While a stack takes the lock, the lock file may still name a killed one. Another stack
-        // may listen at that one's address by now.
-        let table = connect(&dynamodb_url, connected).await;
+        let table = match other_engine {
+            Some(url) => Table::connect(&connected(TableConfig::new(TABLE, Some(url)))).await,
+            None => connect_through(engine_client(folder.join(SOCKET)), connected).await,
+        };
+        // While a stack takes the lock, the lock file may still name a killed one.
         let found = table.describe().await;
-        if found
-            .with_context(|| format!("the stack of {shown} does not answer at {dynamodb_url}"))?
-            .id
-            != table_id
-        {
-            bail!(
-                "the engine at {dynamodb_url} belongs to another stack than {shown}; try again in a moment"
-            );
-        }
+        found.with_context(|| {
+            format!("the stack of {shown} does not answer; try again in a moment")
+        })?;
         Ok(Self { table, own: None })
     }
 
@@ -106,10 +108,14 @@ impl Attached {
     }
 }
 
-/// Connects to the table of a stack, by the configuration that `connected` makes of the usual one.
-async fn connect(dynamodb_url: &str, connected: impl FnOnce(TableConfig) -> TableConfig) -> Table {
-    let usual = TableConfig::new(TABLE, Some(dynamodb_url.to_owned()));
-    Table::connect(&connected(usual)).await
+/// Connects to the table of an embedded engine, by the configuration that `connected` makes of the
+/// usual one.
+async fn connect_through(
+    engine: SharedHttpClient,
+    connected: impl FnOnce(TableConfig) -> TableConfig,
+) -> Table {
+    let usual = TableConfig::new(TABLE, Some(WITHOUT_NETWORK.to_owned()));
+    Table::connect_through(&connected(usual), engine).await
 }
 
 /// A stack, by its folder or its engine, or any table.
@@ -121,10 +127,17 @@ pub(crate) struct TableAddress {
     /// Name of the DynamoDB table [default: pagemark]
     #[arg(long, global = true, env = "PAGEMARK_TABLE", value_name = "NAME")]
     table: Option<String>,
-    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default:
-    /// http://127.0.0.1:8000]
-    #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
+    /// Endpoint of the engine; `aws` for AWS's by region and credentials [default: that of `pagemark
+    /// up --demo`, http://127.0.0.1:8000]
+    #[arg(long, global = true, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL", value_parser = engine_or_aws)]
     dynamodb_url: Option<String>,
+}
+
+fn engine_or_aws(text: &str) -> Result<String, String> {
+    if text == AWS {
+        return Ok(text.to_owned());
+    }
+    parse_endpoint(text)
 }
 
 impl TableAddress {
@@ -140,16 +153,24 @@ impl TableAddress {
         if let Some(folder) = &self.data_dir {
             return Attached::to_folder(folder, command, connected).await;
         }
-        // No endpoint is AWS's.
-        let url =
-            Some(self.dynamodb_url.as_deref().unwrap_or(LOCAL_ENGINE)).filter(|url| *url != "aws");
         let name = self.table.as_deref().unwrap_or(TABLE);
-        let table =
-            Table::connect(&connected(TableConfig::new(name, url.map(str::to_owned)))).await;
-        table.describe().await.with_context(|| match url {
-            Some(url) => format!("no table {name:?} at {url}; is `pagemark up` running?"),
-            None => format!("no table {name:?}"),
-        })?;
+        let (endpoint_url, missing) = match self.dynamodb_url.as_deref() {
+            // No endpoint is AWS's.
+            Some(AWS) => (None, format!("no table {name:?}")),
+            Some(url) => (
+                Some(url.to_owned()),
+                format!("no table {name:?} at {url}; is `pagemark up` running?"),
+            ),
+            None => (
+                Some(format!("http://local@{DEMO_ENGINE}")),
+                format!(
+                    "no table {name:?} at {DEMO_ENGINE}, the port of `pagemark up --demo`; name another stack by its folder, \
+                     as `pagemark up` prints it: --data-dir DIR"
+                ),
+            ),
+        };
+        let table = Table::connect(&connected(TableConfig::new(name, endpoint_url))).await;
+        table.describe().await.context(missing)?;
         Ok(Attached { table, own: None })
     }
 

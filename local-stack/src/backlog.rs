@@ -1,10 +1,14 @@
 //! How far the two functions have come with what was written.
 
 use std::{
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
+use anyhow::ensure;
 use derive_more::Display;
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
@@ -28,13 +32,19 @@ pub struct MappingProgress {
     mappings: [watch::Receiver<MappingState>; 2],
     /// A stop of the stack takes the engine. Other engines do not say how many records remain.
     engine: Weak<Engine>,
+    disk_is_full: Arc<AtomicBool>,
 }
 
 impl MappingProgress {
-    pub fn of(mappings: [watch::Receiver<MappingState>; 2], engine: Option<&Arc<Engine>>) -> Self {
+    pub fn of(
+        mappings: [watch::Receiver<MappingState>; 2],
+        engine: Option<&Arc<Engine>>,
+        disk_is_full: Arc<AtomicBool>,
+    ) -> Self {
         Self {
             mappings,
             engine: engine.map(Arc::downgrade).unwrap_or_default(),
+            disk_is_full,
         }
     }
 
@@ -67,13 +77,20 @@ impl MappingProgress {
     }
 
     /// Waits for a moment. `None` if everything written before is processed.
-    pub(crate) async fn backlog(&mut self) -> Option<Backlog> {
+    ///
+    /// # Errors
+    /// The disk is full, so nothing is processed until a person has made room.
+    pub(crate) async fn backlog(&mut self) -> anyhow::Result<Option<Backlog>> {
         if timeout(SAY_EVERY, self.wait_until_caught_up())
             .await
             .is_ok()
         {
-            return None;
+            return Ok(None);
         }
+        ensure!(
+            !self.disk_is_full.load(Ordering::Relaxed),
+            "the disk is full; the stack goes on by itself when there is room"
+        );
         let [fan_out, indexing] = self.states();
         let remaining = match self.engine.upgrade() {
             Some(engine) => {
@@ -87,8 +104,25 @@ impl MappingProgress {
         };
         let written = HumanCount(fan_out.records);
         let indexed = HumanCount(indexing.records);
-        Some(Backlog(format!(
+        Ok(Some(Backlog(format!(
             "{remaining}changes fanned out {written}, indexed {indexed}"
-        )))
+        ))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_full_disk() {
+        let mappings = [watch::Sender::default(), watch::Sender::default()];
+        let disk_is_full = Arc::new(AtomicBool::new(true));
+        let states = mappings.each_ref().map(watch::Sender::subscribe);
+        let mut progress = MappingProgress::of(states, None, Arc::clone(&disk_is_full));
+        let error = progress.backlog().await.unwrap_err().to_string();
+        assert!(error.contains("the disk is full"), "{error}");
+        disk_is_full.store(false, Ordering::Relaxed);
+        assert!(progress.backlog().await.unwrap().is_some());
     }
 }

@@ -1,7 +1,8 @@
 //! The control socket: other processes run the repair job's commands inside a running stack, where
 //! its page index is.
 //!
-//! It speaks HTTP/1.1. At `BACKLOG` the answer is what the mappings still have to process.
+//! It speaks HTTP/1.1. A request of an AWS client goes to the embedded engine: commands on the data
+//! folder reach the table so. At `BACKLOG` the answer is what the mappings still have to process.
 //! Elsewhere, the first line of a request's body is a `ControlRequest` as JSON, and the answer's
 //! body is a `CommandOutput`. The end of the request's body asks the run to stop; the run then
 //! reports what it did until then. A client that has gone ends it too.
@@ -9,6 +10,7 @@
 use std::{
     convert::Infallible,
     fs::{self, Permissions},
+    io,
     os::unix::{fs::PermissionsExt, net::SocketAddr},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -16,6 +18,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use functions::quarantine::QuarantineLocation;
 use futures_util::{FutureExt, StreamExt, future::ready, stream};
 use http_body_util::{BodyExt, Full, StreamBody};
@@ -28,7 +31,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use page_index::PageIndex;
 use process::StoreError;
-use repair_job::{CommandOutput, Job, RunArgs, Stop, print_outcome, run_on};
+use repair_job::{CommandOutput, Job, RepairCommand, RunArgs, Stop, print_outcome, run_on};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use table::Table;
 use tokio::{
@@ -41,7 +44,8 @@ use tokio::{
 use crate::{
     backlog::{Backlog, MappingProgress},
     data_dir::VERSION,
-    index_keeper::{KeeperState, looked_at},
+    engine::{EnginePort, client},
+    index_keeper::{KeeperState, looked_at, replay_ended},
 };
 
 pub const SOCKET: &str = "control.sock";
@@ -102,6 +106,8 @@ pub struct Stores {
     pub index_state: watch::Receiver<KeeperState>,
     /// The folder of the quarantine.
     pub quarantine: PathBuf,
+    /// `None` for a table in another engine, which commands reach by its URL.
+    pub(crate) engine: Option<EnginePort>,
 }
 
 impl ControlSocket {
@@ -123,7 +129,8 @@ impl ControlSocket {
     }
 
     /// Runs the commands that clients send, until it is dropped. A command that repairs waits until
-    /// the page index has been looked at for the first time.
+    /// the page index has been looked at. A rebuild waits only for the stream at the start, and then
+    /// for the rebuild that the keeper may have begun.
     pub async fn serve(self, stores: Stores, mappings: MappingProgress) {
         let mut connections = JoinSet::new();
         loop {
@@ -157,7 +164,7 @@ impl ControlSocket {
 }
 
 /// Makes the socket in a private folder, and renames it when only its user may connect.
-fn bind_privately(folder: &Path, path: &Path) -> std::io::Result<UnixListener> {
+fn bind_privately(folder: &Path, path: &Path) -> io::Result<UnixListener> {
     SocketAddr::from_pathname(path)?;
     // With names this short, the path is no longer than the final one.
     let private = tempfile::Builder::new()
@@ -176,8 +183,14 @@ async fn answer(
     stores: Stores,
     mut mappings: MappingProgress,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
+    if let Some(engine) = &stores.engine
+        && EnginePort::is_for(&request)
+    {
+        return Ok(engine.answer(request).await);
+    }
     let answered = if request.uri().path() == BACKLOG {
-        serde_json::to_vec(&mappings.backlog().await).map_err(anyhow::Error::from)
+        let backlog = mappings.backlog().await;
+        backlog.and_then(|backlog| Ok(serde_json::to_vec(&backlog)?))
     } else {
         // A run whose client has gone stores its position first.
         let outcome = tokio::spawn(Box::pin(run(request.into_body(), stores))).await;
@@ -215,7 +228,12 @@ async fn run(mut body: Incoming, stores: Stores) -> anyhow::Result<CommandOutput
     args.set_quarantine(QuarantineLocation::Folder(stores.quarantine));
     if args.settings.apply {
         // Before that, the stream may still deliver old states.
-        looked_at(stores.index_state).await;
+        if matches!(args.command, RepairCommand::Rebuild { .. }) {
+            // It waits for the keeper's own rebuild, and has nothing to do if that one ends well.
+            replay_ended(stores.index_state).await;
+        } else {
+            looked_at(stores.index_state).await;
+        }
     }
     let stop = Stop::after(args.max_run_time);
     let job = Job::new(
@@ -294,11 +312,45 @@ pub async fn request(
     .await
 }
 
-/// Sends a request to the stack that listens at a socket, and reads its answer.
+/// An HTTP client for AWS clients of the embedded engine, whose stack listens at a socket. A call is
+/// a connection, which takes much less time than what it asks for.
+pub(crate) fn engine_client(socket: PathBuf) -> SharedHttpClient {
+    client::http_client(move |operation, body| {
+        let socket = socket.clone();
+        async move {
+            let request = hyper::Request::post("/")
+                .header(HOST, "localhost")
+                .header(client::TARGET, operation)
+                .body(Full::new(body))
+                .map_err(io::Error::other)?;
+            let (status, answer) = exchange(&socket, request).await.map_err(io::Error::other)?;
+            Ok((status.as_u16(), answer.into()))
+        }
+    })
+}
+
+/// Sends a request to the stack that listens at a socket, and reads what it says.
 async fn send<Answer: DeserializeOwned>(
     socket: &Path,
     request: hyper::Request<impl Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static>,
 ) -> anyhow::Result<Answer> {
+    let (status, answer) = exchange(socket, request).await?;
+    if !status.is_success() {
+        bail!("{}", String::from_utf8_lossy(&answer));
+    }
+    serde_json::from_slice(&answer).with_context(|| {
+        format!(
+            "pagemark {VERSION} does not know the running stack's answer: is it another version?"
+        )
+    })
+}
+
+/// Sends a request to the stack that listens at a socket, and reads the status and the body of its
+/// answer.
+async fn exchange(
+    socket: &Path,
+    request: hyper::Request<impl Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static>,
+) -> anyhow::Result<(StatusCode, Bytes)> {
     let stream = UnixStream::connect(socket).await.with_context(|| {
         format!(
             "no running stack answers at {}: is `pagemark up` running here, by the same user?",
@@ -317,14 +369,7 @@ async fn send<Answer: DeserializeOwned>(
         .context(ended)?
         .into_parts();
     let answer = answer.collect().await.context(ended)?.to_bytes();
-    if !head.status.is_success() {
-        bail!("{}", String::from_utf8_lossy(&answer));
-    }
-    serde_json::from_slice(&answer).with_context(|| {
-        format!(
-            "pagemark {VERSION} does not know the running stack's answer: is it another version?"
-        )
-    })
+    Ok((head.status, answer))
 }
 
 #[cfg(test)]

@@ -46,12 +46,11 @@ pub(crate) struct Holder {
     pub(crate) entrance: Option<Entrance>,
 }
 
-/// Where other processes reach a running stack.
+/// Where other processes reach the table of a running stack.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entrance {
-    pub(crate) dynamodb_url: String,
-    /// The id of its table. Another stack may listen at the endpoint of one that has ended.
-    pub(crate) table_id: String,
+    /// The URL of another engine. The embedded one answers at the control socket.
+    pub(crate) other_engine: Option<String>,
 }
 
 impl Holder {

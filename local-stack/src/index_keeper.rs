@@ -46,6 +46,16 @@ pub(crate) async fn looked_at(mut state: watch::Receiver<KeeperState>) {
         .ok();
 }
 
+/// Waits until the stream has delivered again what it held at the start. The index may not be
+/// looked at yet.
+pub(crate) async fn replay_ended(mut state: watch::Receiver<KeeperState>) {
+    // The sender lives as long as the stack.
+    state
+        .wait_for(|state| *state != KeeperState::Unknown)
+        .await
+        .ok();
+}
+
 /// Waits until `page-indexer` has processed what the engine's stream held at the start, up to the
 /// record `newest`. `None` is for an engine that does not say it: nothing is waited for. Until
 /// then, old states of comments follow each other in the page index. `indexing` is the progress of
@@ -249,16 +259,18 @@ mod tests {
     use crate::{
         engine::Engine,
         index_host::INDEX_MAX_AGE,
-        settings::{TABLE, table_config},
+        settings::{TABLE, WITHOUT_NETWORK, table_config},
     };
 
     #[tokio::test]
     async fn who_sees_a_rebuild_under_way_waits_for_it() {
         let folder = tempfile::tempdir().unwrap();
-        let engine = Engine::start(&folder.path().join("data"), "127.0.0.1:0".parse().unwrap())
+        let engine = Engine::start(&folder.path().join("data"), None)
             .await
             .unwrap();
-        let table = Table::connect(&table_config(TABLE, &engine.endpoint_url())).await;
+        let table =
+            Table::connect_through(&table_config(TABLE, WITHOUT_NETWORK), engine.http_client())
+                .await;
         let id = table.create_if_missing().await.unwrap().id;
         let index = PageIndex::new(EmbeddedIndex::new(4), INDEX_MAX_AGE);
         let keeper = IndexKeeper::new(table.clone(), id.clone(), index.clone());

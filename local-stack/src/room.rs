@@ -13,7 +13,7 @@ use std::{
 };
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// With less, the disk counts as full. A comment with its duplicates takes 44 KB.
+/// With less, the disk counts as full. A comment with its duplicates takes up to 60 KB.
 const ROOM_MIN: u64 = 1 << 20;
 
 /// The bytes that are free for the user of this process.

@@ -1,9 +1,14 @@
 //! The settings of a stack, and the names that its parts share.
 
-use std::{net::SocketAddr, num::ParseIntError, path::PathBuf, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    num::ParseIntError,
+    path::PathBuf,
+    time::Duration,
+};
 
 use api::{ApiSettings, BearerToken};
-use process::aws::Calls;
+use process::aws::{Calls, parse_endpoint};
 use table::{CommentBlobArgs, TableConfig};
 
 use crate::index_host::SNAPSHOT_EVERY;
@@ -12,8 +17,10 @@ use crate::index_host::SNAPSHOT_EVERY;
 pub const TABLE: &str = "pagemark";
 /// The folder of the quarantine in the folder of the data.
 pub(crate) const QUARANTINE: &str = "quarantine";
-/// Where a stack's engine is by default.
-pub(crate) const LOCAL_ENGINE: &str = "http://127.0.0.1:8000";
+/// Where the engine of `up --demo` listens, and where commands look without an address.
+pub(crate) const DEMO_ENGINE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8000);
+/// What AWS clients take for the address of an engine that they reach without a network.
+pub(crate) const WITHOUT_NETWORK: &str = "http://local@localhost";
 /// Time limit of one call to the engine: as long as a call with all its retries takes elsewhere. A
 /// writer's journal relies on that bound.
 const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
@@ -23,11 +30,12 @@ const TABLE_TIMEOUT: Duration = Duration::from_secs(8);
 #[derive(Debug, Clone, clap::Args)]
 #[command(mut_arg("archive_after_seconds", |argument| argument.default_value("15")))]
 pub struct StackSettings {
-    /// Where the DynamoDB engine listens.
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8000")]
-    pub dynamodb_listen: SocketAddr,
+    /// Open a port of the DynamoDB engine, such as 127.0.0.1:8000. Every user and process of the
+    /// machine may then read and write the table.
+    #[arg(long, value_name = "ADDRESS")]
+    pub dynamodb_listen: Option<SocketAddr>,
     /// Use this engine, such as ministack, instead of the embedded one; its table stays there.
-    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen")]
+    #[arg(long, value_name = "URL", conflicts_with = "dynamodb_listen", value_parser = parse_endpoint)]
     pub dynamodb_url: Option<String>,
     /// Keep the page index in this Redis server (7.0 or newer, or Valkey) instead of inside this
     /// process.
@@ -87,7 +95,7 @@ impl StackSettings {
     pub fn ephemeral(write_token: Option<BearerToken>) -> Self {
         let any_port = SocketAddr::from(([127, 0, 0, 1], 0));
         Self {
-            dynamodb_listen: any_port,
+            dynamodb_listen: Some(any_port),
             api: ApiSettings {
                 listen: any_port,
                 archive_after_seconds: 0,

@@ -9,10 +9,13 @@ use functions::Quarantine;
 use futures_util::FutureExt;
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
-use process::{aws::new_http_client, now};
+use process::{Backoff, StoreError, aws::new_http_client, now};
 use stream_writer::StreamWriter;
-use table::{Table, TableConfig};
-use tokio::{sync::watch, time::timeout};
+use table::{Table, TableConfig, TableDescription};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout},
+};
 
 use crate::{
     backlog::MappingProgress,
@@ -29,7 +32,7 @@ use crate::{
     repair::{begin_watermark, on_schedule, release_leases},
     room::watch_room,
     served::ServedApi,
-    settings::{QUARANTINE, StackSettings, TABLE, table_config},
+    settings::{QUARANTINE, StackSettings, TABLE, WITHOUT_NETWORK, table_config},
     trim::{trim, trim_processed},
 };
 
@@ -37,6 +40,8 @@ use crate::{
 const WRITE_CONCURRENCY: usize = 4;
 /// Maximum number of retries of a batch; after them it goes to quarantine.
 const RETRY_ATTEMPTS_MAX: u32 = 20;
+/// How long a start waits for another engine that does not answer yet.
+const ENGINE_ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 /// Time limit of the handlers at a stop, to process what remains. Without that, the next start
 /// takes longer.
 const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -44,7 +49,8 @@ const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Stack {
     table: Table,
     index: PageIndex,
-    dynamodb_url: String,
+    /// Where other processes reach the engine; `None` without a port.
+    dynamodb_url: Option<String>,
     index_host: IndexHost,
     mappings: MappingProgress,
     index_state: watch::Receiver<KeeperState>,
@@ -81,7 +87,7 @@ impl Stack {
             table,
             table_id,
             stream_arn,
-        } = open_table(&settings, &dynamodb_url, engine.as_deref()).await?;
+        } = open_table(&settings, dynamodb_url.as_deref(), engine.as_deref()).await?;
         // 2. The page index, with what its snapshot holds.
         let index_host =
             IndexHost::open(settings.redis_url.as_deref(), &data_dir.path, &table_id).await;
@@ -96,14 +102,18 @@ impl Stack {
         let quarantine = data_dir.path.join(QUARANTINE);
         let [fan_out, indexing] = event_source_mappings(
             engine.as_deref(),
-            &dynamodb_url,
+            dynamodb_url.as_deref(),
             stream_arn,
             &table,
             &index,
             &quarantine,
         )
         .await;
-        let mappings = MappingProgress::of([fan_out.state(), indexing.state()], engine.as_ref());
+        let mappings = MappingProgress::of(
+            [fan_out.state(), indexing.state()],
+            engine.as_ref(),
+            Arc::clone(&settings.api.disk_is_full),
+        );
         let newest = match &engine {
             Some(engine) => Some(engine.newest_stream_record(TABLE).await?),
             None => None,
@@ -116,10 +126,8 @@ impl Stack {
         let api =
             ServedApi::start(&settings, &data_dir.path, table.clone(), api_index, &parts).await?;
         if api.is_some() {
-            data_dir.announce(Entrance {
-                dynamodb_url: dynamodb_url.clone(),
-                table_id,
-            })?;
+            let other_engine = settings.dynamodb_url.clone();
+            data_dir.announce(Entrance { other_engine })?;
         }
         // 6. What runs as long as the stack.
         parts.spawn("the mapping of stream-writer", fan_out.run());
@@ -135,6 +143,7 @@ impl Stack {
             index: index.clone(),
             index_state: index_state.clone(),
             quarantine,
+            engine: engine.as_deref().map(Engine::port),
         };
         let controlled = control.serve(stores, mappings.clone());
         parts.spawn("the control socket", controlled);
@@ -218,8 +227,9 @@ impl Stack {
         address.map(|address| format!("http://{address}"))
     }
 
-    pub fn dynamodb_url(&self) -> &str {
-        &self.dynamodb_url
+    /// Where other processes reach the engine by the network, if they do.
+    pub fn dynamodb_url(&self) -> Option<&str> {
+        self.dynamodb_url.as_deref()
     }
 
     pub fn data_dir(&self) -> &Path {
@@ -363,13 +373,13 @@ impl Stack {
     }
 }
 
-/// The given engine's URL, or an embedded engine and its URL.
+/// The given engine's URL, or an embedded engine and the URL of its port.
 async fn start_engine(
     settings: &StackSettings,
     data_dir: &DataDir,
-) -> anyhow::Result<(Option<Arc<Engine>>, String)> {
+) -> anyhow::Result<(Option<Arc<Engine>>, Option<String>)> {
     if let Some(url) = &settings.dynamodb_url {
-        return Ok((None, url.clone()));
+        return Ok((None, Some(url.clone())));
     }
     if !settings.new {
         data_dir.refuse_lost_database()?;
@@ -388,9 +398,10 @@ struct OpenedTable {
 /// Opens the table, which is created if it is missing.
 async fn open_table(
     settings: &StackSettings,
-    dynamodb_url: &str,
+    dynamodb_url: Option<&str>,
     engine: Option<&Engine>,
 ) -> anyhow::Result<OpenedTable> {
+    let dynamodb_url = dynamodb_url.unwrap_or(WITHOUT_NETWORK);
     let config = TableConfig {
         comment_blob: settings.comment_blob.comment_blob,
         ..table_config(TABLE, dynamodb_url)
@@ -399,7 +410,7 @@ async fn open_table(
         Some(engine) => Table::connect_through(&config, engine.http_client()).await,
         None => Table::connect(&config).await,
     };
-    let description = table.create_if_missing().await?;
+    let description = created_when_it_answers(&table, settings.dynamodb_url.as_deref()).await?;
     let stream_arn = description
         .stream_arn
         .with_context(|| format!("the table {} has no stream", table.name()))?;
@@ -414,10 +425,36 @@ async fn open_table(
     })
 }
 
+/// Creates the table if it is missing. Another engine may be just starting, or be slow.
+async fn created_when_it_answers(
+    table: &Table,
+    other_engine: Option<&str>,
+) -> Result<TableDescription, StoreError> {
+    let mut backoff = Backoff::until(Instant::now() + ENGINE_ANSWERS_WITHIN);
+    let mut is_said = false;
+    loop {
+        let error = match table.create_if_missing().await {
+            Err(error) if error.is_unavailable() => error,
+            decided => return decided,
+        };
+        let Some(url) = other_engine else {
+            return Err(error);
+        };
+        if !is_said {
+            is_said = true;
+            let seconds = ENGINE_ANSWERS_WITHIN.as_secs();
+            tracing::warn!(%error, url, "waiting up to {seconds} s for the engine");
+        }
+        if !backoff.wait().await {
+            return Err(error);
+        }
+    }
+}
+
 /// The mappings of `stream-writer` and `page-indexer`, which call the handlers in this process.
 async fn event_source_mappings(
     engine: Option<&Engine>,
-    dynamodb_url: &str,
+    dynamodb_url: Option<&str>,
     stream_arn: String,
     table: &Table,
     index: &PageIndex,
@@ -425,9 +462,9 @@ async fn event_source_mappings(
 ) -> [EventSourceMapping; 2] {
     let http_client = match engine {
         Some(engine) => engine.http_client(),
-        None => new_http_client(Some(dynamodb_url))(),
+        None => new_http_client(dynamodb_url)(),
     };
-    let streams = streams_client(dynamodb_url, http_client).await;
+    let streams = streams_client(dynamodb_url.unwrap_or(WITHOUT_NETWORK), http_client).await;
     let quarantine = Quarantine::Folder(quarantine.to_owned());
     let writer = StreamWriter::new(table.clone(), quarantine.clone(), WRITE_CONCURRENCY);
     let indexer = PageIndexer::new(index.clone(), quarantine.clone());

@@ -3,3 +3,4 @@
 mod engines;
 mod failures;
 mod paused;
+mod wire;

@@ -283,6 +283,13 @@ async fn the_log_names_requests_and_no_text_of_a_comment() {
     assert_eq!(fields["bytes"], answer.body.len());
     assert!(fields["took_ms"].as_f64().unwrap() > 0.0, "{access}");
 
+    let of_author = "/api/v1/authors/ann%40example.org/comments";
+    let answer = api.http.get_with_token(of_author).await;
+    let id = answer.header("x-request-id").unwrap().to_owned();
+    let access = api.logged(&id).await.pop().unwrap();
+    assert_eq!(access["fields"]["target"], access["fields"]["route"]);
+    assert!(!access.to_string().contains("example.org"), "{access}");
+
     let posted = api.http.post(PRODUCT, &good_comment("en", 5, SECRET)).await;
     let id = posted.header("x-request-id").unwrap().to_owned();
     let access = api.logged(&id).await.pop().unwrap();

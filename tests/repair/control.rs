@@ -175,7 +175,7 @@ async fn garbage_from_clients_harms_nothing() {
 #[ignore = "takes long"]
 async fn pagemark_repair_says_when_no_stack_is_running() {
     let running = Running::start().await;
-    let url = running.stack.dynamodb_url().to_owned();
+    let url = running.stack.dynamodb_url().unwrap().to_owned();
     let arguments = ["--dynamodb-url", &url, "--table", "nobody's"];
     let ended = pagemark::run(&[&["repair", "status"][..], &arguments].concat()).await;
     let ended = ended.expect(1);

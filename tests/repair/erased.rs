@@ -58,6 +58,11 @@ async fn an_erasure_names_what_it_cannot_delete() {
         "{dry}"
     );
     assert_eq!(dry.exit_code(), exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+    let said = dry.to_string();
+    assert!(
+        said.contains(&format!("{count} comments of the author would be deleted")),
+        "{said}"
+    );
     assert_eq!(comments_of_author(&stores.table).await, of_author);
     // Another tool breaks one of the comments.
     let id = CommentId::parse(of_author[0].strip_prefix("COMMENT#").unwrap()).unwrap();

@@ -331,3 +331,29 @@ async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     );
     stores.finish().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_that_only_looks_says_so_by_its_words_and_exit_code() {
+    let stores = Stores::start_with_redis().await;
+    let comment = stores.create_numbered(1, product(1)).await;
+    let left = exit::DRIFT_FOUND | exit::DRIFT_LEFT;
+    let wanted = run(&stores, &["rebuild"]).await.expect(left);
+    assert!(wanted.stdout.contains("8 of 8 partitions"), "{wanted:?}");
+    stores.deliver_all().await;
+    stores.rebuild().await;
+    let ready = run(&stores, &["rebuild"]).await.expect(0);
+    assert!(ready.stdout.contains("0 of 8 partitions"), "{ready:?}");
+    run(&stores, &["check", comment.id.as_str()])
+        .await
+        .expect(0);
+    let unknown = run(&stores, &["check", "TYPO"]).await.expect(1);
+    let problem = "no comment has the id TYPO";
+    assert!(unknown.stdout.contains(problem), "{unknown:?}");
+    run(&stores, &["check", "TYPO", "--product", "p"])
+        .await
+        .expect(0);
+    run(&stores, &["status", "--apply"])
+        .await
+        .expect(exit::USAGE);
+    stores.finish().await;
+}

@@ -51,7 +51,7 @@ async fn stack_of(comment_blob: BlobFormat) -> Running {
 async fn table_of(running: &Running, comment_blob: BlobFormat) -> Table {
     let table = TableConfig::new(
         running.stack.table().name(),
-        Some(running.stack.dynamodb_url().to_owned()),
+        Some(running.stack.dynamodb_url().unwrap().to_owned()),
     );
     Table::connect(&TableConfig {
         comment_blob,
@@ -198,7 +198,7 @@ async fn an_edit_keeps_what_another_tool_writes_during_it() {
         let attribute = format!("votes{round}");
         let key = format!("reply{round}");
         let body = format!("Edit {round}.");
-        let gate = Gate::start(running.stack.dynamodb_url(), gate::TRANSACTIONS).await;
+        let gate = Gate::start(running.stack.dynamodb_url().unwrap(), gate::TRANSACTIONS).await;
         let held = Table::connect(&patient_config(running.stack.table(), &gate.url)).await;
         gate.hold_after(0);
         let patch = CommentPatch {

@@ -30,6 +30,9 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
+/// What stands before an author's id.
+const AUTHORS: &str = "/authors/";
+
 /// Maximum lengths, in bytes: of a caller's request id that is accepted, of a logged target and
 /// `User-Agent`, and of a client's address (IPv6 that contains IPv4).
 const REQUEST_ID_MAX_LEN: usize = 128;
@@ -49,11 +52,11 @@ pub(crate) async fn observe(
     let (request_id, is_callers) = request_id(request.headers());
     let method = request.method().clone();
     let is_for_operators = is_operational(request.path());
+    let route = request.resource_map().match_pattern(request.path());
     let target = match request.uri().path_and_query() {
-        Some(target) => beginning(target.as_str(), TARGET_MAX_LEN),
+        Some(target) => loggable(target.as_str(), route.as_deref()),
         None => String::new(),
     };
-    let route = request.resource_map().match_pattern(request.path());
     // The load balancer, if there is one.
     let peer = request.peer_addr().map(|peer| peer.ip().to_string());
     let client = forwarded_for(request.headers(), proxies);
@@ -99,6 +102,21 @@ pub(crate) async fn observe(
         metrics.count_request(route, &method, answer.status(), took);
         answer
     })
+}
+
+/// The target of a request as the log names it. An author's id may be a person's address, and the log
+/// outlasts an erasure: the route stands in its place.
+fn loggable(target: &str, route: Option<&str>) -> String {
+    if let Some(route) = route
+        && route.contains(AUTHORS)
+    {
+        return route.to_owned();
+    }
+    match target.split_once(AUTHORS) {
+        // A path that is no route, such as one with a slash too many.
+        Some((before, _)) => format!("{before}{AUTHORS}…"),
+        None => beginning(target, TARGET_MAX_LEN),
+    }
 }
 
 /// Whether a cache may keep an answer. It would give the request's id to others.
@@ -169,6 +187,31 @@ mod tests {
             headers.append(FORWARDED_FOR, HeaderValue::from_str(line).unwrap());
         }
         forwarded_for(&headers, proxies)
+    }
+
+    #[test]
+    fn a_target_in_the_log_has_no_authors_id() {
+        let list = "/api/v1/authors/{author}/comments";
+        for (target, route, logged) in [
+            (
+                "/api/v1/authors/ann%40x.org/comments?page_size=5",
+                Some(list),
+                list,
+            ),
+            ("/api/v1/%61uthors/ann%40x.org/comments", Some(list), list),
+            (
+                "/api/v1/authors/ann%40x.org/comments/",
+                None,
+                "/api/v1/authors/…",
+            ),
+            (
+                "/api/v1/stats?product=p",
+                Some("/api/v1/stats"),
+                "/api/v1/stats?product=p",
+            ),
+        ] {
+            assert_eq!(loggable(target, route), logged);
+        }
     }
 
     #[test]

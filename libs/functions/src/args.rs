@@ -18,7 +18,7 @@ pub struct QuarantineArgs {
     pub quarantine: QuarantineLocation,
     /// Endpoint of a local S3, such as http://127.0.0.1:9000; without it, AWS's by region and
     /// credentials.
-    #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
+    #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL", value_parser = process::aws::parse_endpoint)]
     pub s3_url: Option<String>,
 }
 

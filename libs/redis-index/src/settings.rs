@@ -95,6 +95,29 @@ pub struct RedisIndexConfig {
     pub timeout: Duration,
 }
 
+/// The parameters of a URL that mean something: those of a socket of Unix are where others have user
+/// and path.
+const PARAMETERS: [&str; 4] = ["protocol", "db", "user", "pass"];
+/// What may follow `#`: accept any certificate.
+const FRAGMENT: &str = "insecure";
+
+/// What the URL of a server says in vain, if anything.
+pub(crate) fn ignored_part(url: &str) -> Option<String> {
+    let (url, fragment) = url.split_once('#').unwrap_or((url, FRAGMENT));
+    if fragment != FRAGMENT {
+        return Some("what follows #".to_owned());
+    }
+    let (_, parameters) = url.split_once('?')?;
+    for parameter in parameters.split('&') {
+        let name = parameter.split('=').next().unwrap_or_default();
+        if !PARAMETERS.contains(&name) {
+            // Its value may be a secret.
+            return Some(format!("the parameter {name}"));
+        }
+    }
+    None
+}
+
 impl RedisIndexConfig {
     /// The defaults.
     pub fn new(url: impl Into<String>) -> Self {
@@ -106,5 +129,32 @@ impl RedisIndexConfig {
 
     pub fn key_name(&self, set: &BaseSet) -> String {
         Keys::new(&self.prefix, self.partitions).base_set(set)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_url_says_in_vain_is_found_without_its_value() {
+        for understood in [
+            "redis://127.0.0.1:6379/",
+            "rediss://host/#insecure",
+            "redis://host/?protocol=resp3",
+            "unix:///run/redis.sock?db=1&user=u&pass=p",
+        ] {
+            assert_eq!(ignored_part(understood), None, "{understood}");
+        }
+        for (url, ignored) in [
+            ("redis://host/?timeout=5s", "the parameter timeout"),
+            (
+                "redis://host/?protocol=resp3&secret=x",
+                "the parameter secret",
+            ),
+            ("rediss://host/#unsecure", "what follows #"),
+        ] {
+            assert_eq!(ignored_part(url).as_deref(), Some(ignored), "{url}");
+        }
     }
 }

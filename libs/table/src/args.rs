@@ -11,9 +11,9 @@ pub struct TableArgs {
     /// Name of the DynamoDB table.
     #[arg(long, env = "PAGEMARK_TABLE", value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub table: String,
-    /// Endpoint of a local engine, such as http://127.0.0.1:8000; without it, AWS's by region and
+    /// Endpoint of another engine, such as http://127.0.0.1:8000; without it, AWS's by region and
     /// credentials.
-    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL")]
+    #[arg(long, env = "PAGEMARK_DYNAMODB_URL", value_name = "URL", value_parser = process::aws::parse_endpoint)]
     pub dynamodb_url: Option<String>,
 }
 

@@ -24,7 +24,8 @@ where
         // answers.
         Remedy::TryAgain
     };
-    StoreError::of(remedy, Store::Table, detail, Some(Box::new(error)))
+    // The detail says everything that its causes say.
+    StoreError::of(remedy, Store::Table, detail, None)
 }
 
 pub(crate) fn refused(error: BuildError) -> StoreError {

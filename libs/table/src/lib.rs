@@ -51,7 +51,7 @@ use std::{sync::Arc, time::Duration};
 use aws_sdk_dynamodb::Client;
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use model::BlobFormat;
-use process::aws::{Calls, NewHttpClient, new_http_client, sdk_config};
+use process::aws::{Calls, NewHttpClient, dynamodb_config, new_http_client, with_json_answers};
 
 use crate::{capacity::Meter, observer::CallTimer};
 pub use args::{CommentBlobArgs, TableArgs};
@@ -71,9 +71,9 @@ pub use transaction::Transacted;
 #[derive(Debug, Clone)]
 pub struct TableConfig {
     pub name: String,
-    /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. With it, the credentials are
-    /// constants that local engines accept. It may name another access key:
-    /// `http://KEY@127.0.0.1:8000`.
+    /// An endpoint other than AWS's, such as `http://127.0.0.1:8000`. It may name an access key:
+    /// `http://KEY@127.0.0.1:8000`. Without any in the environment, the credentials are constants
+    /// that local engines accept.
     pub endpoint_url: Option<String>,
     pub calls: Calls,
     /// How long a change is repeated while other writers of its comment are faster. Also how long
@@ -126,7 +126,7 @@ impl Table {
     /// Like [`Table::connect`], through the caller's HTTP client.
     pub async fn connect_through(config: &TableConfig, http_client: SharedHttpClient) -> Self {
         let client = Client::new(
-            &sdk_config(config.endpoint_url.as_deref(), http_client, config.calls).await,
+            &dynamodb_config(config.endpoint_url.as_deref(), http_client, config.calls).await,
         );
         Self {
             client,
@@ -179,7 +179,7 @@ impl Table {
             .client
             .config()
             .to_builder()
-            .http_client(new_http_client())
+            .http_client(with_json_answers(new_http_client()))
             .build();
         Self {
             client: Client::from_conf(config),

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     demo::{PICTURES, demo_comments, demo_products},
     import::{ImportError, ImportOptions, ImportSource, ReadingArgs},
-    settings::{QUARANTINE, StackSettings, TABLE},
+    settings::{DEMO_ENGINE, QUARANTINE, StackSettings, TABLE},
     stack::Stack,
 };
 
@@ -36,7 +36,8 @@ pub(super) struct UpArgs {
     #[arg(long, value_name = "FILE")]
     import: Vec<PathBuf>,
     /// Generate N comments; 2,000 without N, and by default when nothing is imported, the table is
-    /// empty and there is no --public-url.
+    /// empty and there is no --public-url. Without --data-dir, the engine then listens at
+    /// 127.0.0.1:8000.
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "2000")]
     demo: Option<u64>,
 }
@@ -71,6 +72,10 @@ pub(super) async fn run(args: UpArgs) -> anyhow::Result<ExitCode> {
             .api
             .operations_listen
             .get_or_insert(OPERATIONS_OF_PUBLIC_SITE);
+    }
+    let is_demo_alone = args.demo.is_some() && settings.data_dir.is_none();
+    if is_demo_alone && settings.dynamodb_url.is_none() {
+        settings.dynamodb_listen.get_or_insert(DEMO_ENGINE);
     }
     settings.api.site.pictures = PICTURES;
     let shows_demo = Arc::clone(&settings.api.site.demo);
@@ -132,7 +137,10 @@ async fn serve(
     // for them.
     if created > 0 && generated.is_some() {
         let mut mappings = stack.mapping_progress();
-        show_backlog(created, began, async || Ok(mappings.backlog().await)).await?;
+        let settled = show_backlog(created, began, async || mappings.backlog().await).await;
+        if let Err(error) = settled {
+            eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+        }
     }
     if stack.quarantined() > 0 {
         let folder = stack.data_dir().join(QUARANTINE);
@@ -197,6 +205,17 @@ async fn generate(stack: &Stack, count: u64, site: &str) -> Option<u64> {
     None
 }
 
+/// How other programs reach the table.
+fn table_address(stack: &Stack) -> String {
+    match stack.dynamodb_url() {
+        Some(url) => format!("{url} (table {TABLE})"),
+        None => format!(
+            "without a port (--dynamodb-listen); commands reach it by --data-dir {}",
+            stack.data_dir().display()
+        ),
+    }
+}
+
 fn print_ready(stack: &Stack, api: &str, shown_token: &str) {
     let mut text = String::from("\nPagemark is ready. Ctrl-C ends it.\n");
     let operations = stack.operations_url().unwrap_or_else(|| api.to_owned());
@@ -205,10 +224,7 @@ fn print_ready(stack: &Stack, api: &str, shown_token: &str) {
         ("API", format!("{api}/api/v1/")),
         ("metrics", format!("{operations}/metrics")),
         ("write token", shown_token.to_owned()),
-        (
-            "DynamoDB",
-            format!("{} (table {TABLE})", stack.dynamodb_url()),
-        ),
+        ("DynamoDB", table_address(stack)),
         ("page index", stack.index_host().to_owned()),
         ("data", stack.data_dir().display().to_string()),
     ] {

@@ -17,7 +17,7 @@ use aws_smithy_types::body::SdkBody;
 use hyper::body::Bytes;
 
 /// The header that names the operation, such as `DynamoDB_20120810.PutItem`.
-pub(super) const TARGET: &str = "x-amz-target";
+pub(crate) const TARGET: &str = "x-amz-target";
 
 /// An HTTP client for clients of DynamoDB and DynamoDB Streams. Each attempt of an operation, such
 /// as `Query`, is one call of `serve` with the JSON of the request, which returns the status and

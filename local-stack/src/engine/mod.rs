@@ -1,5 +1,5 @@
 //! The embedded DynamoDB engine: `dynoxide` on a data file, for AWS clients in this process and by
-//! a port.
+//! a port, if one is wanted.
 //!
 //! # What differs from DynamoDB, and what is done about it
 //!
@@ -13,7 +13,8 @@
 //! | it counts all items of a table and its indexes for each `DescribeTable` | slow answers are given again (`calls`) |
 //! | its file never shrinks | [`Engine::release_free_pages`] |
 //! | expired items are removed only on request | a sweep in the background, and [`Engine::sweep_expired_items`] |
-//! | it verifies no signature, so any web page may use it | the port refuses what a page can send (`port`) |
+//! | the id of a stream's shard is too short for AWS's clients | the shard is shown under another one (`shards`) |
+//! | it verifies no signature, so any process and any web page may use it | no port unless it is asked for, which refuses what a page can send (`port`) |
 //! | its calls block, and wait for the lock of its only connection | they run on the engine's own threads (`calls`) |
 //!
 //! Callers handle what that page lists. They ask for few records at a time: `GetRecords` ignores
@@ -43,7 +44,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use dynoxide::Database;
 use futures_util::FutureExt;
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
+use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{oneshot, watch};
 
 mod calls;
@@ -52,6 +53,7 @@ mod data_file;
 mod disk_sync;
 pub mod operations;
 mod port;
+mod shards;
 mod stream_table;
 #[cfg(test)]
 mod tests;
@@ -64,6 +66,7 @@ use crate::{
 use calls::EngineCalls;
 pub(crate) use data_file::DataFile;
 use disk_sync::DiskSync;
+pub(crate) use port::EnginePort;
 pub use stream_table::STREAM_INDEXES;
 use stream_table::StreamTable;
 pub(crate) use stream_table::parse_sequence_number;
@@ -101,7 +104,7 @@ const TRIM_PAUSE: Duration = Duration::from_millis(10);
 #[derive(derive_more::Debug)]
 #[debug("Engine {{ address: {address:?}, .. }}")]
 pub struct Engine {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     calls: Arc<EngineCalls>,
     stream_table: Arc<StreamTable>,
     stop: Option<oneshot::Sender<()>>,
@@ -114,8 +117,8 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens (or creates) `data_file` and serves it at `listen`; port 0 takes a free port, see
-    /// [`Engine::address`].
+    /// Opens (or creates) `data_file`. Serves it at `listen`, where every process may use it; port 0
+    /// takes a free port, see [`Engine::address`]. `None` opens no port.
     ///
     /// Only the engine may use the file, its `.lock` file, and the files that SQLite puts next to
     /// it (`-wal`, `-shm`). Its folder must exist.
@@ -123,12 +126,12 @@ impl Engine {
     /// # Errors
     /// One clear line for each case: the port is taken, or another engine uses the file. The file
     /// may also be broken, or may not be a data file of this engine.
-    pub async fn start(data_file: &Path, listen: SocketAddr) -> anyhow::Result<Engine> {
+    pub async fn start(data_file: &Path, listen: Option<SocketAddr>) -> anyhow::Result<Engine> {
         let data_file = data_file.to_owned();
         blocking(move || Self::open(&data_file, listen)).await
     }
 
-    fn open(data_file: &Path, listen: SocketAddr) -> anyhow::Result<Engine> {
+    fn open(data_file: &Path, listen: Option<SocketAddr>) -> anyhow::Result<Engine> {
         // Work on the data file runs on these threads, so that a stop waits for it
         // ([`THREADS_GRACE`]).
         let runtime = Builder::new_current_thread()
@@ -139,15 +142,14 @@ impl Engine {
             .context(NO_THREADS)?;
         // The port and the lock come first: a second stack must fail before it touches the first
         // one's file.
-        let listener = match runtime.block_on(TcpListener::bind(listen)) {
-            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-                bail!(
-                    "{listen} is in use; stop what listens there, or choose another address with --dynamodb-listen"
-                )
-            }
-            bound => bound.with_context(|| format!("cannot listen at {listen}"))?,
+        let listener = match listen {
+            Some(listen) => Some(bind(&runtime, listen)?),
+            None => None,
         };
-        let address = listener.local_addr()?;
+        let address = match &listener {
+            Some(listener) => Some(listener.local_addr()?),
+            None => None,
+        };
         let write_lock = WriteLock::new(lock(data_file)?);
         data_file::refuse_damaged(data_file)?;
         stream_table::prepare(data_file)?;
@@ -211,16 +213,21 @@ impl Engine {
         })
     }
 
+    /// For requests of other processes that arrive elsewhere than at the port.
+    pub(crate) fn port(&self) -> EnginePort {
+        EnginePort(Arc::downgrade(&self.calls))
+    }
+
     /// The address that the engine listens at, with the port that was chosen.
-    pub fn address(&self) -> SocketAddr {
+    pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`. Any region and any
+    /// The endpoint for AWS clients, such as `http://127.0.0.1:8000`, if it has a port. Any region and any
     /// credentials will do. A request with an `Origin`, or with a `Host` that is neither
     /// `localhost` nor an address, is refused.
-    pub fn endpoint_url(&self) -> String {
-        format!("http://{}", self.address)
+    pub fn endpoint_url(&self) -> Option<String> {
+        self.address.map(|address| format!("http://{address}"))
     }
 
     /// A value that changes after each request that may have written something, before its answer
@@ -383,9 +390,30 @@ fn lock(data_file: &Path) -> anyhow::Result<FileLock> {
     })
 }
 
-async fn serve(listener: TcpListener, calls: Arc<EngineCalls>, stopped: oneshot::Receiver<()>) {
+fn bind(runtime: &Runtime, listen: SocketAddr) -> anyhow::Result<TcpListener> {
+    match runtime.block_on(TcpListener::bind(listen)) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            bail!(
+                "{listen} is in use; stop what listens there, or choose another address with --dynamodb-listen"
+            )
+        }
+        bound => bound.with_context(|| format!("cannot listen at {listen}")),
+    }
+}
+
+async fn serve(
+    listener: Option<TcpListener>,
+    calls: Arc<EngineCalls>,
+    stopped: oneshot::Receiver<()>,
+) {
     let stopped = stopped.map(drop).shared();
-    let server = port::serve(listener, Arc::clone(&calls), stopped.clone());
+    let until_stopped = stopped.clone();
+    let server = async {
+        match listener {
+            Some(listener) => port::serve(listener, Arc::clone(&calls), until_stopped).await,
+            None => until_stopped.await,
+        }
+    };
     let stop = async {
         stopped.await;
         tokio::time::sleep(STOP_GRACE).await;

@@ -4,6 +4,8 @@ use dynoxide::{Database, DynoxideError};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Error;
 
+use super::shards;
+
 /// The operations that write nothing begin with one of these words.
 const READS: [&str; 8] = [
     "BatchGet",
@@ -43,14 +45,16 @@ fn dispatch(database: &Database, operation: &str, body: &[u8]) -> dynoxide::Resu
         "CreateTable" => call(body, |request| database.create_table(request)),
         "DeleteItem" => call(body, |request| database.delete_item(request)),
         "DeleteTable" => call(body, |request| database.delete_table(request)),
-        "DescribeStream" => call(body, |request| database.describe_stream(request)),
+        "DescribeStream" => call(body, |request| shards::describe_stream(database, request)),
         "DescribeTable" => call(body, |request| database.describe_table(request)),
         "DescribeTimeToLive" => call(body, |request| database.describe_time_to_live(request)),
         "ExecuteStatement" => call(body, |request| database.execute_statement(request)),
         "ExecuteTransaction" => call(body, |request| database.execute_transaction(request)),
         "GetItem" => call(body, |request| database.get_item(request)),
         "GetRecords" => call(body, |request| database.get_records(request)),
-        "GetShardIterator" => call(body, |request| database.get_shard_iterator(request)),
+        "GetShardIterator" => call(body, |request| {
+            shards::get_shard_iterator(database, request)
+        }),
         "ListStreams" => call(body, |request| database.list_streams(request)),
         "ListTables" => call(body, |request| database.list_tables(request)),
         "ListTagsOfResource" => call(body, |request| database.list_tags_of_resource(request)),
@@ -80,7 +84,7 @@ fn call<Request: DeserializeOwned, Answer: Serialize>(
 
 /// The engine's types begin the message of a value that DynamoDB refuses with a word such as
 /// `VALIDATION:`.
-fn malformed(error: &Error) -> DynoxideError {
+pub(super) fn malformed(error: &Error) -> DynoxideError {
     let text = error.to_string();
     match text.split_once(':').filter(|(word, _)| is_kind(word)) {
         Some((word, reason)) if word.starts_with("VALIDATION") => {

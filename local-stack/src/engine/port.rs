@@ -1,4 +1,5 @@
-//! The engine's port, for AWS clients of other processes. It keeps web pages out.
+//! The engine's port, for AWS clients of other processes, and what answers requests that arrive by
+//! the control socket instead. It keeps web pages out.
 //!
 //! The engine verifies no signature, so any page in a browser on this machine could read and write
 //! the table. The port refuses every request that a page can send:
@@ -11,7 +12,12 @@
 //!
 //! SDKs and command lines send neither.
 
-use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    pin::pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use futures_util::FutureExt;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
@@ -90,6 +96,28 @@ async fn serve_connection(
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection to the engine broke off");
+    }
+}
+
+/// Answers requests that have arrived elsewhere. Does not keep the engine from stopping.
+#[derive(Clone, derive_more::Debug)]
+#[debug("EnginePort")]
+pub(crate) struct EnginePort(pub(super) Weak<EngineCalls>);
+
+impl EnginePort {
+    pub(crate) fn is_for(request: &Request<Incoming>) -> bool {
+        request.headers().contains_key(TARGET)
+    }
+
+    pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        match self.0.upgrade() {
+            Some(calls) => answer(request, calls).await,
+            None => error_response(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "ServiceUnavailable",
+                "The engine has stopped.",
+            ),
+        }
     }
 }
 

@@ -27,8 +27,8 @@ const TABLE: &str = "comments";
 /// After this time, a test gives up.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-fn any_free_port() -> SocketAddr {
-    ([127, 0, 0, 1], 0).into()
+fn any_free_port() -> Option<SocketAddr> {
+    Some(([127, 0, 0, 1], 0).into())
 }
 
 /// A folder for data files. Removed after the engine has ended.
@@ -61,10 +61,10 @@ impl Folder {
 
     async fn start_with_table(&self) -> (Engine, Clients) {
         let engine = self.start().await.unwrap();
-        let config = TableConfig::new(TABLE, Some(engine.endpoint_url()));
+        let config = TableConfig::new(TABLE, Some(engine.endpoint_url().unwrap()));
         let table = Table::connect_through(&config, engine.http_client()).await;
         let stream_arn = table.create_if_missing().await.unwrap().stream_arn.unwrap();
-        let streams = streams_client(&engine.endpoint_url(), engine.http_client()).await;
+        let streams = streams_client(&engine.endpoint_url().unwrap(), engine.http_client()).await;
         (
             engine,
             Clients {
@@ -416,7 +416,11 @@ async fn the_stack_gives_room_back_when_both_mappings_have_caught_up() {
     let newest = clients.put_long_versions().await;
     let engine = Arc::new(engine);
     let states = [(); 2].map(|()| watch::Sender::new(MappingState::default()));
-    let progress = MappingProgress::of(states.each_ref().map(watch::Sender::subscribe), None);
+    let progress = MappingProgress::of(
+        states.each_ref().map(watch::Sender::subscribe),
+        None,
+        Arc::default(),
+    );
     let trimming = trim(Arc::clone(&engine), TABLE.to_owned(), progress);
     let mappings = async {
         for state in &states {
@@ -561,7 +565,7 @@ async fn a_taken_port_is_one_clear_line() {
     assert!(
         error
             .to_string()
-            .starts_with(&format!("{} is in use; ", engine.address())),
+            .starts_with(&format!("{} is in use; ", engine.address().unwrap())),
         "{error:?}"
     );
     assert_eq!(error.to_string().lines().count(), 1);
@@ -707,7 +711,7 @@ async fn a_sequence_number_that_was_never_given_out_is_refused() {
 
 /// Sends bytes and reads everything until the engine closes the connection.
 async fn exchange(engine: &Engine, bytes: &str) -> String {
-    let mut stream = tokio::net::TcpStream::connect(engine.address())
+    let mut stream = tokio::net::TcpStream::connect(engine.address().unwrap())
         .await
         .unwrap();
     stream.write_all(bytes.as_bytes()).await.unwrap();
@@ -732,7 +736,7 @@ fn list_tables_of(host: &str, more: &str) -> String {
 async fn what_a_web_page_can_send_is_refused_without_a_permission_to_read_the_answer() {
     let folder = Folder::new();
     let (engine, _) = folder.start_with_table().await;
-    let port = engine.address().port();
+    let port = engine.address().unwrap().port();
     let preflight = format!(
         "OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: http://127.0.0.1:8080\r\nConnection: close\r\n\
          Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: x-amz-target\r\n\r\n"

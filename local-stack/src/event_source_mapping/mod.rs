@@ -8,6 +8,7 @@
 //!   in-order processing at the item (partition and sort key) level").
 //! - `stream` reads the stream. `shards` selects the shards to read: each is read separately, after
 //!   its parent was read to the end. `pace` decides how long the mapping waits after a poll.
+//! - `outage` decides how long it pauses after a call of the stream that failed, and what it says.
 //! - `records` converts stream records to the form that the handlers get.
 //! - `plan` decides what happens to a batch that failed: from where it is retried, when it is
 //!   split, and when it goes to quarantine.
@@ -20,6 +21,7 @@
 //! quarantine. The position in a shard advances only then, for every record of a poll. Not stored:
 //! after a restart, all records that were not trimmed are delivered again.
 
+mod outage;
 mod pace;
 mod plan;
 mod records;
@@ -46,6 +48,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::watch, task::JoinSet, time::Instant};
 
+use outage::Outage;
 use pace::Pace;
 use plan::{Attempt, LambdaRecord, NextStep, first_failed, next, sequence_number};
 pub use records::to_lambda_record;
@@ -59,9 +62,8 @@ pub use stream::{StreamError, streams_client};
 pub type Handler =
     Arc<dyn Fn(Event, Instant) -> BoxFuture<'static, DynamoDbEventResponse> + Send + Sync>;
 
-/// Pause after a call of the stream that failed, and between two looks at a stream that has no
-/// shard yet.
-const ERROR_PAUSE: Duration = Duration::from_millis(250);
+/// Pause between two looks at a stream that has no shard yet.
+const NO_SHARD_PAUSE: Duration = Duration::from_millis(250);
 /// Interval between two looks for new shards. After the end of a shard the mapping looks at once;
 /// otherwise new shards are rare.
 const DESCRIBE_EVERY: Duration = Duration::from_secs(10);
@@ -138,10 +140,12 @@ impl EventSourceMapping {
     pub async fn run(self) {
         let shards = Mutex::new(Shards::default());
         let mut readers = FuturesUnordered::new();
+        let mut outage = Outage::default();
         loop {
             let began = Instant::now();
             let pause = match self.stream.describe().await {
                 Ok(described) => {
+                    outage.succeeded(self.function);
                     let ready = shards.lock().describe(described, began);
                     readers.extend(
                         ready
@@ -150,15 +154,12 @@ impl EventSourceMapping {
                     );
                     self.publish(&shards);
                     if shards.lock().is_empty() {
-                        ERROR_PAUSE
+                        NO_SHARD_PAUSE
                     } else {
                         DESCRIBE_EVERY
                     }
                 }
-                Err(error) => {
-                    tracing::warn!(function = self.function, %error, "looking for shards again");
-                    ERROR_PAUSE
-                }
+                Err(error) => outage.failed(self.function, &error.to_string()),
             };
             // A shard that has ended may have children.
             tokio::select! {
@@ -173,12 +174,14 @@ impl EventSourceMapping {
         let mut iterator = None;
         let mut processed = None;
         let mut pace = self.pace.clone();
+        let mut outage = Outage::default();
         loop {
             // Before the poll: a write during the poll may be missed by it.
             pace.poll_begins();
             let began = Instant::now();
             match self.poll(&shard_id, &mut iterator, &mut processed).await {
                 Ok(count) => {
+                    outage.succeeded(self.function);
                     if count == 0 {
                         shards.lock().caught_up(&shard_id, began);
                     }
@@ -192,13 +195,13 @@ impl EventSourceMapping {
                         .await;
                 }
                 Err(error) => {
-                    tracing::warn!(function = self.function, shard = shard_id, %error, "going on with what the stream has");
+                    let pause = outage.failed(self.function, &error.to_string());
                     match error {
                         StreamError::Gone => return shards.lock().ended(&shard_id),
                         StreamError::Trimmed => processed = None,
                         StreamError::Stream(_) => {}
                     }
-                    tokio::time::sleep(ERROR_PAUSE).await;
+                    tokio::time::sleep(pause).await;
                 }
             }
         }

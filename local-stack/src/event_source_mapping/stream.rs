@@ -1,6 +1,6 @@
 //! The calls that read a stream of DynamoDB.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, error::Error};
 
 use aws_sdk_dynamodbstreams::{
     Client,
@@ -8,7 +8,7 @@ use aws_sdk_dynamodbstreams::{
     types::{Record, ShardIteratorType},
 };
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
-use process::aws::{Calls, sdk_config};
+use process::aws::{Calls, describe, dynamodb_config};
 use thiserror::Error;
 
 /// Records asked for in one `GetRecords`; the most that DynamoDB allows.
@@ -31,7 +31,7 @@ pub enum StreamError {
 }
 
 pub async fn streams_client(endpoint: &str, http_client: SharedHttpClient) -> Client {
-    Client::new(&sdk_config(Some(endpoint), http_client, Calls::PATIENT).await)
+    Client::new(&dynamodb_config(Some(endpoint), http_client, Calls::PATIENT).await)
 }
 
 pub(super) struct Stream {
@@ -120,11 +120,11 @@ impl Stream {
 
 fn stream_error<E>(error: SdkError<E>) -> StreamError
 where
-    E: ProvideErrorMetadata + std::error::Error + Send + Sync + 'static,
+    E: ProvideErrorMetadata + Error + 'static,
 {
     match error.code() {
         Some("TrimmedDataAccessException") => StreamError::Trimmed,
         Some("ResourceNotFoundException") => StreamError::Gone,
-        _ => StreamError::Stream(aws_sdk_dynamodb::error::DisplayErrorContext(error).to_string()),
+        _ => StreamError::Stream(describe(&error)),
     }
 }

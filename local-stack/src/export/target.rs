@@ -78,7 +78,8 @@ impl ExportTarget {
         file.with_context(|| format!("the folder {} cannot be used", folder_of(path).display()))
     }
 
-    /// Writes the lines. A file gets them all at once, and keeps its permissions.
+    /// Writes the lines. A file gets them all at once, and keeps its permissions. A new
+    /// one is for its owner alone.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         write: impl FnOnce(&mut dyn Write) -> io::Result<T> + Send + 'static,
@@ -95,8 +96,8 @@ impl ExportTarget {
         let (to, replacing) = match &self.destination {
             Destination::Stream(stream) => (stream.try_clone()?, None),
             Destination::File(path) => {
-                // The mode of a new file: the process's mask takes away from these.
-                let permissions = Permissions::from_mode(0o666);
+                // It has authors' ids, and comments that readers do not see.
+                let permissions = Permissions::from_mode(0o600);
                 let file = tempfile::Builder::new()
                     .permissions(permissions)
                     .tempfile_in(folder_of(path))?;

@@ -46,13 +46,28 @@ impl Job {
         if let Some(product) = product {
             places.add(product, None);
         }
-        self.run("check", None, async move |run| check(run, id, places).await)
-            .await
+        let is_placed = product.is_some();
+        self.run("check", None, async move |run| {
+            check(run, id, places, is_placed).await
+        })
+        .await
     }
 }
 
-async fn check(run: &Run<'_>, id: &CommentId, places: Places) -> Result<(), StoreError> {
+async fn check(
+    run: &Run<'_>,
+    id: &CommentId,
+    places: Places,
+    is_placed: bool,
+) -> Result<(), StoreError> {
     let table_id = run.job.table.describe().await?.id;
+    if !is_placed && run.job.table.items_of(id).await?.is_empty() {
+        let problem = format!(
+            "no comment has the id {id}; if the page index may still have something of it, name its product by --product"
+        );
+        run.ledger.report().failure = Some(problem);
+        return Ok(());
+    }
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
     let scope = RepairScope::of_all(&snapshot);
     for line in describe(run.job, id, &places, &scope).await? {

@@ -41,10 +41,16 @@ async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
             break;
         }
     }
-    run.ledger.add_note(format!(
-        "{deleted} comments of the author deleted; copies elsewhere stay for a while: \"Erasing an author\" in \
-         docs/operate.md lists them"
-    ));
+    let note = if run.job.settings.apply {
+        format!(
+            "{deleted} comments of the author deleted; copies elsewhere stay for a while: \"Erasing an author\" in \
+             docs/operate.md lists them"
+        )
+    } else {
+        let left = run.ledger.report().left;
+        format!("{left} comments of the author would be deleted")
+    };
+    run.ledger.add_note(note);
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use model::{
     planted::{self, Bug},
 };
 use process::{StoreError, now};
+use table::TableDescription;
 use tokio::time::{Duration, sleep};
 
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
         journal::{JournalFinder, Window, journal_from, journal_to, reaches_back_to},
     },
     repair::{pipeline::Pipeline, repair_all},
-    run::{Job, Run, report::Report, settings::ms, unresolved},
+    run::{IndexAnswer, Job, Run, answer_of_index, report::Report, settings::ms, unresolved},
     state::{
         confirm::remember_rebuild,
         filling::{Filling, RESUMES, Wanted, fill},
@@ -96,12 +97,10 @@ impl Job {
 /// Rebuilds what is wanted of the page index, and notes what was read.
 async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<(), StoreError> {
     let job = run.job;
-    if !job.settings.apply {
-        run.ledger
-            .add_skipped("the rebuild: it has no dry run, and needs --apply".to_owned());
-        return Ok(());
-    }
     let described = job.table.describe().await?;
+    if !job.settings.apply {
+        return say_what_it_would_do(run, &described).await;
+    }
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
     let Some(filling) = Filling::begin(run, &described.id, wanted).await? else {
@@ -135,6 +134,35 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     // A comment that changes several times is checked several times.
     run.ledger.add_note(format!(
         "{comments} comments read; {changed} checks of changes since shortly before it began"
+    ));
+    Ok(())
+}
+
+/// What a rebuild would do. A partition that is not ready is a difference.
+async fn say_what_it_would_do(
+    run: &Run<'_>,
+    described: &TableDescription,
+) -> Result<(), StoreError> {
+    let index = &run.job.index;
+    let readiness = match answer_of_index(index.readiness(&described.id, now()).await)? {
+        IndexAnswer::Answered(readiness) => readiness,
+        IndexAnswer::Away(error) => {
+            run.ledger.add_skipped(error.to_string());
+            return Ok(());
+        }
+    };
+    let mut not_ready = 0;
+    for (_, answer) in &readiness {
+        if answer.is_err() {
+            run.ledger.report().add_difference();
+            not_ready += 1;
+        }
+    }
+    run.ledger.add_note(format!(
+        "{not_ready} of {} partitions of the page index are not ready; with --apply, all are emptied and filled with about {} \
+         comments, and numbered pages are 503 meanwhile",
+        readiness.len(),
+        described.items / ITEMS_PER_COMMENT
     ));
     Ok(())
 }

@@ -6,11 +6,12 @@ use std::{
     fmt::{self, Write},
 };
 
+use derive_more::Display;
 use functions::Quarantine;
 use model::Timestamp;
 use page_index::{IndexScanPosition, NotReady, PageIndex};
 use process::{StoreError, now};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use table::Lease;
 
 use crate::{
@@ -19,7 +20,12 @@ use crate::{
         quarantine::LISTED_MAX,
     },
     find::journal::oldest_entry,
-    run::{IndexAnswer, Job, RUN, answer_of_index, lease::describe, report::LastRun, settings::ms},
+    run::{
+        IndexAnswer, Job, RUN, answer_of_index,
+        lease::describe,
+        report::{LastRun, exit},
+        settings::ms,
+    },
     state::checkpoint::{INDEX_SCAN, POSITION, ScanState, SegmentState, segment_states},
 };
 
@@ -35,8 +41,9 @@ pub struct IndexStatus {
     pub oldest_confirmation: Option<Timestamp>,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct JobStatus {
+    #[serde(serialize_with = "answer_or_reason")]
     pub index: Result<IndexStatus, String>,
     pub duplicates_watermark: Option<Timestamp>,
     pub journal_reaches_back: bool,
@@ -51,6 +58,106 @@ pub struct JobStatus {
     pub running: Vec<(String, String)>,
     /// Batches in quarantine; `None` when the place is not configured.
     pub quarantined: Option<usize>,
+}
+
+/// What a person must know first.
+#[derive(Debug, PartialEq, Eq, Display)]
+pub enum Verdict {
+    #[display("in order")]
+    InOrder,
+    #[display("pages are served, repair is needed: {}", _0.join("; "))]
+    RepairNeeded(Vec<String>),
+    #[display("numbered pages are unavailable: {_0}")]
+    Unavailable(String),
+}
+
+impl Verdict {
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::InOrder => 0,
+            Self::RepairNeeded(_) => exit::DRIFT_FOUND | exit::DRIFT_LEFT,
+            Self::Unavailable(_) => exit::SKIPPED,
+        }
+    }
+}
+
+impl JobStatus {
+    pub fn verdict(&self) -> Verdict {
+        let index = match &self.index {
+            Ok(index) => index,
+            Err(reason) => return Verdict::Unavailable(reason.clone()),
+        };
+        let not_ready = index.stale + index.unmarked;
+        if not_ready > 0 {
+            let partitions = not_ready + index.ready;
+            let is_rebuilt = self.running.iter().any(|(scope, _)| scope == "rebuild");
+            let then = if is_rebuilt {
+                "being rebuilt, nothing to do"
+            } else {
+                "the next run fills or confirms them; `rebuild --apply` is faster"
+            };
+            return Verdict::Unavailable(format!(
+                "{not_ready} of {partitions} partitions are not ready, {then}"
+            ));
+        }
+        let needs = self.needs();
+        if needs.is_empty() {
+            Verdict::InOrder
+        } else {
+            Verdict::RepairNeeded(needs)
+        }
+    }
+
+    /// Why a person must repair something.
+    fn needs(&self) -> Vec<String> {
+        const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED;
+        let mut needs = Vec::new();
+        if !self.journal_reaches_back {
+            needs.push(
+                "the journal does not reach back to the watermark: `audit --apply`".to_owned(),
+            );
+        }
+        if let Some(count @ 1..) = self.quarantined {
+            needs.push(format!(
+                "{count} batches in quarantine: `quarantine --apply`"
+            ));
+        }
+        for run in &self.last_runs {
+            if run.exit_code & BAD != 0 {
+                let command = &run.command;
+                let exit_code = run.exit_code;
+                needs.push(format!(
+                    "the last {command} ended with exit code {exit_code}: `{command} --apply`"
+                ));
+            }
+        }
+        needs
+    }
+
+    pub fn json(&self) -> serde_json::Value {
+        let mut json = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = json.as_object_mut() {
+            let verdict = self.verdict();
+            fields.insert("verdict".to_owned(), verdict.to_string().into());
+            fields.insert("exit_code".to_owned(), verdict.exit_code().into());
+        }
+        json
+    }
+}
+
+/// The status of a page index, or `{"unavailable": "the reason"}`.
+fn answer_or_reason<S: Serializer>(
+    index: &Result<IndexStatus, String>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    match index {
+        Ok(status) => status.serialize(serializer),
+        Err(reason) => {
+            let mut unavailable = serializer.serialize_map(Some(1))?;
+            unavailable.serialize_entry("unavailable", reason)?;
+            unavailable.end()
+        }
+    }
 }
 
 impl Job {
@@ -148,7 +255,7 @@ fn instant_text(at: Option<Timestamp>) -> String {
 
 impl fmt::Display for JobStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = String::new();
+        let mut text = format!("{}\n", self.verdict());
         match &self.index {
             Ok(index) => writeln!(
                 text,
@@ -193,5 +300,77 @@ impl fmt::Display for JobStatus {
             )?;
         }
         f.write_str(text.trim_end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_order() -> JobStatus {
+        let ran = Timestamp::parse("2024-01-31T06:00:00Z").unwrap();
+        JobStatus {
+            index: Ok(IndexStatus {
+                ready: 8,
+                stale: 0,
+                unmarked: 0,
+                oldest_watermark: None,
+                oldest_confirmation: None,
+            }),
+            duplicates_watermark: None,
+            journal_reaches_back: true,
+            last_runs: vec![LastRun {
+                command: "audit".to_owned(),
+                began: ran,
+                ended: ran,
+                exit_code: exit::DRIFT_FOUND,
+                checked: 1,
+                repaired: 1,
+                unresolved: 0,
+            }],
+            segments: 1,
+            audited_share: 0.0,
+            index_scanned_since: None,
+            running: Vec::new(),
+            quarantined: Some(0),
+        }
+    }
+
+    #[test]
+    fn the_verdict_is_one_line_with_the_exit_code_of_what_is_wrong() {
+        let mut unreachable = in_order();
+        unreachable.index = Err("no answer".to_owned());
+        let mut lost = in_order();
+        if let Ok(index) = &mut lost.index {
+            index.unmarked = 3;
+        }
+        let mut rebuilt = lost.clone();
+        rebuilt
+            .running
+            .push(("rebuild".to_owned(), "who".to_owned()));
+        let mut unresolved = in_order();
+        unresolved.last_runs[0].exit_code = exit::UNRESOLVED;
+        unresolved.quarantined = Some(2);
+        for (status, exit_code, said) in [
+            (in_order(), 0, "in order"),
+            (unreachable, 32, "numbered pages are unavailable: no answer"),
+            (lost, 32, "3 of 11 partitions are not ready, the next run"),
+            (rebuilt, 32, "being rebuilt, nothing to do"),
+            (
+                unresolved,
+                12,
+                "pages are served, repair is needed: 2 batches in quarantine",
+            ),
+        ] {
+            let verdict = status.verdict();
+            assert_eq!(verdict.exit_code(), exit_code, "{verdict}");
+            let text = status.to_string();
+            let first = text.lines().next().unwrap();
+            assert!(first.contains(said), "{first}");
+            let json = status.json();
+            assert_eq!(json["exit_code"], exit_code, "{json}");
+            let has_reason = json["index"]["unavailable"].is_string();
+            assert_eq!(has_reason, status.index.is_err(), "{json}");
+        }
     }
 }

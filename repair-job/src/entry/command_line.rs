@@ -95,7 +95,8 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> 
                 .status(*segments, quarantine.as_ref())
                 .await
                 .context("the status is not known")?;
-            return command_output(args, &status, &status, 0);
+            let exit_code = status.verdict().exit_code();
+            return command_output(args, &status.json(), &status, exit_code);
         }
         RepairCommand::Check { id, product } => job.check(id, product.as_ref()).boxed(),
         RepairCommand::Recent { since } => job.recent_since(*since).boxed(),

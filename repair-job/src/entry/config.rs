@@ -61,7 +61,8 @@ impl RunArgs {
     /// Checks what no single flag shows.
     ///
     /// # Errors
-    /// The segment does not exist, or a time is too long to be added to an instant.
+    /// The segment does not exist, a time is too long to be added to an instant, or a command that
+    /// only looks is asked to repair.
     pub fn validate(&self) -> Result<(), String> {
         let JobSettings {
             lease,
@@ -78,6 +79,9 @@ impl RunArgs {
             && time > TIME_MAX
         {
             return Err(format!("a time of {} s is too long", time.as_secs()));
+        }
+        if self.settings.apply && matches!(self.command, RepairCommand::Status { .. }) {
+            return Err("--apply: `status` changes nothing".to_owned());
         }
         if let RepairCommand::Audit(AuditOptions {
             segment: Some(segment),
@@ -117,7 +121,8 @@ impl RunArgs {
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RepairCommand {
-    /// Repair every comment that has changed since the last run: what the hourly run does first.
+    /// Repair every comment that has changed since the last run. `pagemark up` does it every minute, a
+    /// deployment every five minutes.
     Recent {
         /// Check again what has changed since this time, such as 2024-01-31T06:00:00Z.
         #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
@@ -128,8 +133,9 @@ pub enum RepairCommand {
     Audit(AuditOptions),
     /// Repair every comment that batches in quarantine name, and remove the batches that are done.
     Quarantine(QuarantineArgs),
-    /// Empty the page index, fill it from the table, and mark it ready. It has no dry run. It waits
-    /// for another one under way, and has nothing to do if the page index is ready then.
+    /// Empty the page index, fill it from the table, and mark it ready. Without --apply, only say
+    /// whether it is ready. It waits for another one under way, and has nothing to do if the page
+    /// index is ready then.
     ///
     /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without
     /// totals, and numbered pages answer 503.
@@ -162,7 +168,7 @@ pub enum RepairCommand {
         #[arg(long, env = "PAGEMARK_QUARANTINE", value_name = "PLACE")]
         quarantine: Option<QuarantineLocation>,
         /// Endpoint of a local S3.
-        #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL")]
+        #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL", value_parser = process::aws::parse_endpoint)]
         s3_url: Option<String>,
     },
 }
@@ -246,6 +252,13 @@ mod tests {
                 "{unknown}"
             );
         }
+    }
+
+    #[test]
+    fn a_status_is_not_asked_to_repair() {
+        assert!(parse(&["status"]).run.validate().is_ok());
+        let refused = parse(&["status", "--apply"]).run.validate();
+        assert!(refused.is_err_and(|problem| problem.contains("--apply")));
     }
 
     #[test]

@@ -5,6 +5,8 @@ mod commands;
 mod damage;
 #[cfg(target_os = "linux")]
 mod disk;
+#[cfg(target_os = "linux")]
+mod ports;
 mod public;
 mod stop;
 

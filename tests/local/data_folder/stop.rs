@@ -18,9 +18,8 @@ async fn an_orderly_stop_leaves_nothing_to_deliver_or_to_reconcile() {
     stack.import(&comments).await;
     stack.stack.stop().await;
 
-    let any_port = "127.0.0.1:0".parse().unwrap();
     let database = folder.path().join("dynamodb.sqlite");
-    let engine = Engine::start(&database, any_port).await.unwrap();
+    let engine = Engine::start(&database, None).await.unwrap();
     let pending = engine.pending_stream_records(TABLE, None).await.unwrap();
     assert_eq!(pending, 1, "only the newest record, which is never trimmed");
     engine.stop().await;

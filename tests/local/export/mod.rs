@@ -5,6 +5,7 @@ mod while_written;
 
 use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use local_stack::import::{ImportOptions, ImportSource, ReadingArgs, import, to_line};
@@ -269,6 +270,8 @@ async fn an_export_holds_no_duplicates_and_nothing_else_of_the_table() {
     let exporter = Exporter::with_comments(40).await;
     exporter.stores.deliver_all().await;
     let lines = exporter.exported().await;
+    let mode = fs::metadata(exporter.file()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     assert_eq!(lines.lines().count(), 40);
     assert_eq!(lines, exporter.expected().await);
     // To the standard output, too, and to a pipe.

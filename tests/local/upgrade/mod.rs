@@ -113,7 +113,7 @@ async fn a_data_folder_of_an_earlier_version_starts_with_its_snapshot_and_loses_
         let mut running = Running::start_with(settings_in(folder.path())).await;
         let contents = running.assert_invariants().await;
         let table = running.stack.table().name().to_owned();
-        assert_exports_are_equal(&fixture, &table, running.stack.dynamodb_url()).await;
+        assert_exports_are_equal(&fixture, &table, running.stack.dynamodb_url().unwrap()).await;
         let votes = contents
             .primary
             .iter()

@@ -265,7 +265,7 @@ async fn lighthouse_finds_nothing_wrong_on_a_phone() {
 #[ignore = "needs Chromium"]
 async fn no_page_in_a_browser_can_use_the_local_engine() {
     let running = start(settings(), &[]).await;
-    let port = running.stack.engine().unwrap().address().port();
+    let port = running.stack.engine().unwrap().address().unwrap().port();
     browser::run("engine.mjs", json!({ "port": port })).await;
     running.finish().await;
 }

@@ -20,6 +20,7 @@ use redis::{
 };
 
 use super::error::store_error;
+use super::settings::ignored_part;
 use super::{IamLogin, RedisIndexConfig, RedisMode};
 use circuit_breaker::CircuitBreakers;
 use cluster::Cluster;
@@ -74,6 +75,10 @@ impl Connection {
             .split(',')
             .map(str::trim)
             .filter(|url| !url.is_empty());
+        if let Some(ignored) = urls.clone().find_map(ignored_part) {
+            let detail = format!("{ignored} of its URL is not understood");
+            return Err(StoreError::refused(Store::PageIndex, detail));
+        }
         let nodes = urls.map(|url| {
             let client = match &certificates {
                 Some(certificates) => Client::build_with_tls(url, certificates.clone()),
