@@ -2,7 +2,10 @@
 
 use table::{Table, WriteError};
 
-use super::{ImportError, ImportOptions, RowOutcome, comment::CommentRow, product::ProductRow};
+use super::{
+    ImportError, ImportOptions, RowOutcome, comment::CommentRow, earlier::EarlierRow,
+    product::ProductRow,
+};
 
 #[derive(Debug)]
 pub(super) enum RowContent {
@@ -11,6 +14,13 @@ pub(super) enum RowContent {
 }
 
 impl RowContent {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Comment(_) => "comment",
+            Self::Product(_) => "product",
+        }
+    }
+
     /// What it is stored under. ImportRows with one key are imported in order.
     pub(super) fn key(&self) -> &str {
         match self {
@@ -24,10 +34,28 @@ impl RowContent {
         &self,
         table: &Table,
         options: &ImportOptions,
-    ) -> Result<RowOutcome, WriteError> {
+        earlier: Option<&EarlierRow>,
+    ) -> Result<ImportedRow, WriteError> {
         match self {
-            Self::Comment(row) => row.import(table, options).await,
-            Self::Product(row) => row.import(table, options).await,
+            Self::Comment(row) => row.import(table, options, earlier).await,
+            Self::Product(row) => row.import(table, options, earlier).await,
+        }
+    }
+}
+
+/// What became of a row.
+#[derive(Debug)]
+pub(super) struct ImportedRow {
+    pub(super) outcome: RowOutcome,
+    /// In a dry run, what an import would have stored, as a line of an export.
+    pub(super) stored: Option<String>,
+}
+
+impl From<RowOutcome> for ImportedRow {
+    fn from(outcome: RowOutcome) -> Self {
+        Self {
+            outcome,
+            stored: None,
         }
     }
 }
