@@ -83,6 +83,9 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
         HumanCount(report.bad),
         per_second(rows, took),
     );
+    if let Some((first, last)) = report.dates {
+        text.push_str(&format!("{name}: the new ones are of {first} to {last}\n"));
+    }
     for doubt in &report.doubts {
         text.push_str(&mistake_text(name, "warning: ", doubt));
     }

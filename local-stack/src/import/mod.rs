@@ -6,7 +6,8 @@
 //! that it names as empty is emptied.
 //!
 //! - `lines`: the lines of a file, compressed or not.
-//! - `source`: the rows of a file in any format; `separated`: those of tables.
+//! - `source`: the rows of a file in any format; `separated`: those of tables, and `database`
+//!   of tables with escapes.
 //! - `row`: a row of any source; `comment`, `product`: what it says, as an export writes it, and
 //!   its import.
 //! - `earlier`: the rows so far, so that no row takes the id of another one without notice.
@@ -15,6 +16,7 @@
 //! **Invariant:** an import whose rows were not all read ends with an error.
 
 mod comment;
+mod database;
 mod date;
 mod earlier;
 mod lines;
@@ -34,6 +36,7 @@ use std::{
     time::Duration,
 };
 
+use model::Timestamp;
 use process::{Backoff, StoreError};
 use repair_job::Progress;
 use serde_json::{Value, json};
@@ -121,6 +124,8 @@ pub struct Mistake {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportReport {
     pub created: u64,
+    /// The first and the last date of the created comments. A wrong form of dates shows there.
+    pub dates: Option<(Timestamp, Timestamp)>,
     pub repeated: u64,
     pub unchanged: u64,
     pub differing: u64,
@@ -359,6 +364,12 @@ impl Import<'_> {
         let written = written.unwrap_or_else(|panicked| resume_unwind(panicked.into_panic()));
         self.keys.remove(written.content.key());
         let ImportedRow { outcome, stored } = written.imported?;
+        if outcome == RowOutcome::Created
+            && let Some(date) = written.content.created_at()
+        {
+            let (first, last) = self.report.dates.unwrap_or((date, date));
+            self.report.dates = Some((first.min(date), last.max(date)));
+        }
         match outcome {
             RowOutcome::Created
             | RowOutcome::Repeated

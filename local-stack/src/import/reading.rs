@@ -24,6 +24,9 @@ const REQUIRED: [&str; 6] = ["id", "product", "language", "rating", "created_at"
 /// The fields that a comment may lack. Attributes are a JSON object, or its text.
 const OPTIONAL: [&str; 5] = ["title", "author", "attributes", "author_id", "status"];
 
+/// How databases write no value into a cell. As the id of an author it would be one for all.
+const NULLS: [&str; 2] = ["\\N", "NULL"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// One JSON object a line, as an export writes them
@@ -32,8 +35,10 @@ pub(crate) enum Format {
     Csv,
     /// Cells separated by semicolons, as spreadsheets in much of Europe write them
     Semicolons,
-    /// Cells separated by tabs
+    /// Cells separated by tabs; a file with a cell `\N` is read as `database`
     Tsv,
+    /// Cells separated by tabs, with `\N`, `\n` and `\t`, as PostgreSQL and MySQL write them
+    Database,
 }
 
 impl Format {
@@ -215,7 +220,11 @@ impl ReadingArgs {
         if !column.is_empty()
             && let Some(value) = look_up(row, column)
         {
-            named = Some(text(field, value)?);
+            let mut text = text(field, value)?;
+            if OPTIONAL.contains(&field) && NULLS.contains(&text.as_str()) {
+                text.clear();
+            }
+            named = Some(text);
         }
         let value = match &named {
             Some(text) if !text.is_empty() => Some(text.as_str()),
@@ -377,6 +386,20 @@ pub(super) mod tests {
             patch_of(&["--set", "author=B"], &empty).author,
             Some(Some("B".to_owned()))
         );
+    }
+
+    #[test]
+    fn a_null_of_a_database_is_no_value() {
+        for text in ["\\N", "NULL"] {
+            let values =
+                json!({"title": text, "author": text, "author_id": text, "attributes": text});
+            let comment = made_well(&[], &values);
+            assert_eq!(comment.text.title, None);
+            assert_eq!(comment.text.author, None);
+            assert_eq!(comment.site, model::SiteData::default());
+        }
+        let named = made_well(&[], &json!({"author": "Null"}));
+        assert_eq!(named.text.author.as_deref(), Some("Null"));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A row to import: what it says, and its import.
 
+use model::Timestamp;
 use table::{Table, WriteError};
 
 use super::{
@@ -26,6 +27,14 @@ impl RowContent {
         match self {
             Self::Comment(row) => row.comment.id.as_str(),
             Self::Product(row) => row.product.as_str(),
+        }
+    }
+
+    /// The date of a comment.
+    pub(super) fn created_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Comment(row) => Some(row.comment.created_at),
+            Self::Product(_) => None,
         }
     }
 
