@@ -398,6 +398,9 @@ impl SeparatedRows {
             }
             columns.push(name.to_owned());
         }
+        self.reading
+            .check_status(columns.iter().map(String::as_str))
+            .map_err(|why| refused(&why))?;
         let missing = self.reading.missing(&columns);
         let Some(field) = missing.first() else {
             let omitted: Vec<&str> = columns
