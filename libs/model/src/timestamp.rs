@@ -48,7 +48,12 @@ impl Timestamp {
     }
 
     /// Parses a date and time with offset (RFC 3339), and drops any part below a millisecond.
+    /// Between date and time is a `T` or a blank.
     pub fn parse(text: &str) -> Result<Self, InvalidInput> {
+        // The parser takes any character there.
+        if !matches!(text.as_bytes().get(10), Some(b'T' | b't' | b' ')) {
+            return Err(no_date_and_time(text));
+        }
         // Not `to_offset(UTC)`: it panics where the offset leads out of the years that a date can
         // have.
         let nanoseconds = OffsetDateTime::parse(text, &Rfc3339)
@@ -226,6 +231,8 @@ mod tests {
             "2024-02-30T00:00:00Z",
             "2024-02-29",
             "2024-02-29T12:00:00",
+            "2024-02-29_12:00:00Z",
+            "2024-02-29\u{202f}12:00:00Z",
             "0000-12-31T00:00:00Z",
         ] {
             assert!(Timestamp::parse(text).is_err(), "{text}");

@@ -22,7 +22,8 @@ pub struct NewComment {
 }
 
 impl NewComment {
-    pub(crate) fn at(self, revision: Revision) -> Comment {
+    /// The comment at its first revision.
+    pub fn at(self, revision: Revision) -> Comment {
         let Self {
             id,
             product,

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     attached::TableAddress,
     control::{Running, backlog},
-    import::{ImportError, ImportOptions, ImportSource, ReadingArgs},
+    import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
 };
 
 /// Printed below the help.
@@ -159,9 +159,16 @@ async fn import_all(
 ) -> (ExitCode, u64) {
     let mut bad = 0;
     let mut changed = 0;
+    let mut earlier = match EarlierRows::new() {
+        Ok(earlier) => earlier,
+        Err(error) => {
+            eprintln!("pagemark: {}", ImportError::from(error));
+            return (ExitCode::FAILURE, 0);
+        }
+    };
     for (at, source) in sources.into_iter().enumerate() {
         let name = source.name.clone();
-        let (report, ended) = import_shown(table, source, options).await;
+        let (report, ended) = import_shown(table, source, options, &mut earlier).await;
         bad += report.bad;
         if at >= records {
             changed += report.created + report.updated;

@@ -11,7 +11,9 @@ use table::Table;
 
 use crate::{
     backlog::Backlog,
-    import::{ImportError, ImportOptions, ImportReport, ImportSource, Mistake, import},
+    import::{
+        EarlierRows, ImportError, ImportOptions, ImportReport, ImportSource, Mistake, import,
+    },
 };
 
 /// Imports what a source says, and shows its progress and its outcome, even when the import ends
@@ -20,11 +22,12 @@ pub(super) async fn import_shown(
     table: &Table,
     source: ImportSource,
     options: &ImportOptions,
+    earlier: &mut EarlierRows,
 ) -> (ImportReport, Result<(), ImportError>) {
     let began = Instant::now();
     let name = source.name.clone();
     let display = source.progress.show(&name);
-    let (report, ended) = import(table, source, options).await;
+    let (report, ended) = import(table, source, options, earlier).await;
     drop(display);
     say(&report_text(
         &name,
@@ -43,7 +46,16 @@ pub(super) fn say(text: &str) {
 
 fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration) -> String {
     let seconds = took.as_secs_f64();
-    let rows = report.created + report.unchanged + report.differing + report.updated + report.bad;
+    let rows = report.created
+        + report.repeated
+        + report.unchanged
+        + report.differing
+        + report.updated
+        + report.bad;
+    let repeated = match report.repeated {
+        0 => String::new(),
+        repeated => format!("{} repeated, ", HumanCount(repeated)),
+    };
     let emptied = match report.emptied {
         0 => String::new(),
         emptied => {
@@ -64,13 +76,16 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
         ""
     };
     let mut text = format!(
-        "{name}: {dry}{} new, {} unchanged, {updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
+        "{name}: {dry}{} new, {} unchanged, {repeated}{updated}{} differ from what is there (left as they are), {} bad, in {seconds:.1} s ({:.0}/s)\n",
         HumanCount(report.created),
         HumanCount(report.unchanged),
         HumanCount(report.differing),
         HumanCount(report.bad),
         per_second(rows, took),
     );
+    if let Some((first, last)) = report.dates {
+        text.push_str(&format!("{name}: the new ones are of {first} to {last}\n"));
+    }
     for doubt in &report.doubts {
         text.push_str(&mistake_text(name, "warning: ", doubt));
     }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     demo::{PICTURES, demo_comments, demo_products},
-    import::{ImportError, ImportOptions, ImportSource, ReadingArgs},
+    import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
     settings::{DEMO_ENGINE, QUARANTINE, StackSettings, TABLE},
     stack::Stack,
 };
@@ -120,15 +120,23 @@ async fn serve(
         None if public_url.is_none() && files.is_empty() && is_empty(stack).await? => DEMO_DEFAULT,
         None => 0,
     };
+    let mut earlier = EarlierRows::new()?;
     for source in files {
         let name = source.name.clone();
-        let (report, ended) = import_shown(stack.table(), source, &ImportOptions::default()).await;
+        let options = ImportOptions::default();
+        let (report, ended) = import_shown(stack.table(), source, &options, &mut earlier).await;
         ended.with_context(|| format!("{name} was not imported to its end"))?;
         created += report.created;
     }
     shows_demo.store(demo > 0, Ordering::Relaxed);
     let generated = if demo > 0 {
-        generate(stack, demo, public_url.as_ref().unwrap_or(&api)).await
+        generate(
+            stack,
+            demo,
+            public_url.as_ref().unwrap_or(&api),
+            &mut earlier,
+        )
+        .await
     } else {
         Some(0)
     };
@@ -175,7 +183,7 @@ async fn is_empty(stack: &Stack) -> anyhow::Result<bool> {
 ///
 /// Returns how many comments are new. If something cannot be written, as on a full disk, it says so
 /// and returns `None`. The stack then serves what it has.
-async fn generate(stack: &Stack, count: u64, site: &str) -> Option<u64> {
+async fn generate(stack: &Stack, count: u64, site: &str, earlier: &mut EarlierRows) -> Option<u64> {
     for (product, details) in demo_products(site) {
         match stack
             .table()
@@ -189,7 +197,8 @@ async fn generate(stack: &Stack, count: u64, site: &str) -> Option<u64> {
         }
     }
     let source = ImportSource::of_comments(demo_comments(count, process::now()));
-    let (report, ended) = import_shown(stack.table(), source, &ImportOptions::default()).await;
+    let options = ImportOptions::default();
+    let (report, ended) = import_shown(stack.table(), source, &options, earlier).await;
     let Err(error) = ended else {
         return Some(report.created);
     };

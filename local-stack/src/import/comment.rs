@@ -2,13 +2,15 @@
 
 use model::{
     AuthorId, Comment, CommentAttributes, CommentId, CommentText, InvalidInput, Language,
-    ProductId, Rating, SiteData, Status, Timestamp,
+    ProductId, Rating, Revision, SiteData, Status, Timestamp,
 };
 use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use serde_json::value::RawValue;
 use table::{CommentPatch, NewComment, Table, WriteError};
 
-use super::{ImportOptions, RowOutcome, date::rfc_3339, emptied};
+use super::{
+    ImportOptions, RowOutcome, date::rfc_3339, earlier::EarlierRow, emptied, row::ImportedRow,
+};
 
 /// The message for a JSON array. A file that is one array gets it only once.
 pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file must be JSON Lines: each line one comment, \
@@ -227,52 +229,143 @@ impl CommentRow {
         &self,
         table: &Table,
         options: &ImportOptions,
-    ) -> Result<RowOutcome, WriteError> {
-        let NewComment {
-            id,
-            product,
-            created_at,
-            ..
-        } = &self.comment;
-        created_at.not_ahead_of(process::now())?;
-        let Some(present) = table.comment(id).await? else {
+        earlier: Option<&EarlierRow>,
+    ) -> Result<ImportedRow, WriteError> {
+        let id = &self.comment.id;
+        self.comment.created_at.not_ahead_of(process::now())?;
+        let Some(present) = present(table, id, earlier).await? else {
             if !options.dry_run {
                 table.create_comment(self.comment.clone(), None).await?;
+                return Ok(RowOutcome::Created.into());
             }
-            return Ok(RowOutcome::Created);
+            let revision = Revision::after(None, self.comment.created_at, 0);
+            return Ok(ImportedRow {
+                outcome: RowOutcome::Created,
+                stored: to_line(self.comment.clone().at(revision)).ok(),
+            });
         };
-        if present.product != *product {
-            let id = id.as_str();
-            let product = present.product.as_str();
-            return Ok(RowOutcome::Refused(format!(
-                "id: {id:?} is in use by a comment of product {product:?}"
-            )));
-        }
         let patch = self.patch();
         let updated = patch.apply(&present)?;
-        if present.created_at == *created_at && updated == present {
-            return Ok(RowOutcome::Unchanged);
+        let is_same = present.product == self.comment.product
+            && present.created_at == self.comment.created_at
+            && updated == present;
+        if is_same {
+            return Ok(match earlier {
+                Some(_) => RowOutcome::Repeated.into(),
+                None => RowOutcome::Unchanged.into(),
+            });
+        }
+        if let Some(reason) = self.conflict(&present, &updated, options, earlier) {
+            return Ok(RowOutcome::Refused(reason).into());
         }
         if !options.update {
-            return Ok(RowOutcome::Differing);
+            return Ok(RowOutcome::Differing.into());
         }
-        if present.created_at != *created_at {
-            let id = id.as_str();
-            let created_at = present.created_at;
-            return Ok(RowOutcome::Refused(format!(
-                "created_at: {id:?} is of {created_at}, which never changes"
-            )));
-        }
-        if !options.dry_run {
-            // Only this comment is changed, and none that took its id since.
-            table
-                .patch_comment(id, |now| now.revision == present.revision, &patch)
-                .await?;
-        }
-        Ok(RowOutcome::Updated {
+        let outcome = RowOutcome::Updated {
             emptied: emptied(filled(&present), filled(&updated)),
-        })
+        };
+        if options.dry_run {
+            return Ok(ImportedRow {
+                outcome,
+                stored: to_line(updated).ok(),
+            });
+        }
+        // Only this comment is changed, and none that took its id since.
+        table
+            .patch_comment(id, |now| now.revision == present.revision, &patch)
+            .await?;
+        Ok(outcome.into())
     }
+
+    /// Why the row cannot have its id, which `present` has. Updated by the row, it would be
+    /// `updated`.
+    fn conflict(
+        &self,
+        present: &Comment,
+        updated: &Comment,
+        options: &ImportOptions,
+        earlier: Option<&EarlierRow>,
+    ) -> Option<String> {
+        let id = self.comment.id.as_str();
+        let place = match earlier {
+            Some(EarlierRow { place, .. }) => format!(" in {place}"),
+            None => String::new(),
+        };
+        if present.product != self.comment.product {
+            let product = present.product.as_str();
+            return Some(format!(
+                "id: {id:?} is in use by a comment of product {product:?}{place}"
+            ));
+        }
+        if options.update {
+            let created_at = present.created_at;
+            return (created_at != self.comment.created_at).then(|| {
+                format!("created_at: {id:?} is of {created_at}{place}, which never changes")
+            });
+        }
+        let mut others = Vec::new();
+        if present.created_at != self.comment.created_at {
+            others.push("created_at");
+        }
+        if present.text.author != updated.text.author {
+            others.push("author");
+        }
+        if present.text.title != updated.text.title {
+            others.push("title");
+        }
+        if present.text.body != updated.text.body {
+            others.push("body");
+        }
+        let others = others.join(", ");
+        match earlier {
+            Some(_) if others.is_empty() => Some(format!(
+                "id: {id:?} is the same id as{place}, with other values"
+            )),
+            Some(_) => Some(format!(
+                "id: {id:?} is the same id as{place}, with another {others}; a review needs an id of its own"
+            )),
+            None if others.is_empty() => None,
+            None => Some(format!(
+                "id: {id:?} is in use by a comment with another {others}; --update changes it to this one, if it is the same review"
+            )),
+        }
+    }
+}
+
+/// The comment that has an id: in a dry run also one that an import would have stored.
+async fn present(
+    table: &Table,
+    id: &CommentId,
+    earlier: Option<&EarlierRow>,
+) -> Result<Option<Comment>, WriteError> {
+    match earlier.and_then(|earlier| earlier.stored.as_deref()) {
+        Some(line) => Ok(Some(stored_comment(line)?)),
+        None => Ok(table.comment(id).await?),
+    }
+}
+
+/// Reads a line of [`to_line`].
+fn stored_comment(line: &str) -> Result<Comment, InvalidInput> {
+    let line: CommentLine =
+        serde_json::from_str(line).map_err(|error| InvalidInput::new("id", described(&error)))?;
+    Ok(Comment {
+        revision: Revision::after(None, line.created_at, 0),
+        id: line.id,
+        product: line.product,
+        language: line.language,
+        rating: line.rating,
+        created_at: line.created_at,
+        status: line.status.unwrap_or_default(),
+        text: CommentText {
+            title: line.title.flatten(),
+            body: line.body,
+            author: line.author.flatten(),
+        },
+        site: SiteData {
+            attributes: line.attributes.flatten(),
+            author_id: line.author_id.flatten(),
+        },
+    })
 }
 
 /// Which of the fields that a comment may lack it has.
@@ -287,7 +380,6 @@ fn filled(Comment { text, site, .. }: &Comment) -> [bool; 4] {
 
 #[cfg(test)]
 mod tests {
-    use model::Revision;
     use proptest::prelude::*;
 
     use super::*;

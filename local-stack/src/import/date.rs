@@ -29,7 +29,9 @@ pub(super) fn read_date(
     text: &str,
     zone: &TimeZone,
 ) -> Result<Timestamp, InvalidInput> {
-    let text = text.trim();
+    // Programs of some countries write other spaces, such as U+202F before AM.
+    let text = text.trim().replace(char::is_whitespace, " ");
+    let text = text.as_str();
     let epoch_ms = if form == UNIX_MS {
         text.parse().ok()
     } else {
@@ -52,7 +54,9 @@ fn not_a_date(form: &str, text: &str) -> InvalidInput {
 
 /// The instant of a text. An offset may be written in every way: `+0200`, `+02:00`, `+02` or `Z`.
 fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String> {
-    let digits = format.replace("%:z", "%z");
+    let digits = format
+        .replace("%:z", "%z")
+        .replace(char::is_whitespace, " ");
     let spelled = match text.strip_suffix('Z') {
         Some(local) if digits.ends_with("%z") => format!("{local}+0000"),
         _ => text.to_owned(),
@@ -63,6 +67,16 @@ fn instant(format: &str, text: &str, zone: &TimeZone) -> Result<Instant, String>
     })?;
     if parsed.meridiem().is_some() && parsed.hour().is_none() {
         return Err("%p needs an hour".to_owned());
+    }
+    if let Some(zone) = parsed.iana_time_zone() {
+        time_zone(zone)?;
+    }
+    // The directive for years also takes fewer digits, and then 24 is a year of the Romans.
+    if let Some(year) = parsed.year()
+        && year < 1000
+        && !spelled.contains(&format!("{year:04}"))
+    {
+        return Err("%Y needs four digits".to_owned());
     }
     let has_zone = parsed.iana_time_zone().is_some()
         || parsed.offset().is_some()
@@ -120,8 +134,15 @@ fn check(format: &str) -> Result<(), String> {
     }
 }
 
-/// A zone of the time zone database, such as `Europe/Berlin`.
+/// A zone of the time zone database, such as `Europe/Berlin`. Two of its names say that the zone is
+/// not known.
 pub(super) fn time_zone(name: &str) -> Result<TimeZone, String> {
+    let is_unknown = ["Etc/Unknown", "Factory"]
+        .iter()
+        .any(|unknown| name.eq_ignore_ascii_case(unknown));
+    if is_unknown {
+        return Err("says that the time zone is not known; name the one of the dates".to_owned());
+    }
     TimeZone::get(name).map_err(|_| "is not a time zone such as Europe/Berlin".to_owned())
 }
 
@@ -183,6 +204,13 @@ mod tests {
                 "1969-12-31T23:59:59.999Z",
             ),
             (
+                "%m/%d/%Y, %I:%M %p",
+                "7/29/2024, 3:04\u{202f}PM",
+                "2024-07-29T15:04:00.000Z",
+            ),
+            ("%d.%m.%y", "05.09.24", "2024-09-05T00:00:00.000Z"),
+            ("%d.%m.%Y", "05.09.0124", "0124-09-05T00:00:00.000Z"),
+            (
                 "%Y-%m-%d %H:%M:%S",
                 "2016-12-31 23:59:60",
                 "2016-12-31T23:59:59.000Z",
@@ -217,7 +245,9 @@ mod tests {
                 "{format}"
             );
         }
-        assert!(time_zone("Berlin").is_err());
+        for unknown in ["Berlin", "Etc/Unknown", "factory"] {
+            assert!(time_zone(unknown).is_err(), "{unknown}");
+        }
     }
 
     #[test]
@@ -227,6 +257,9 @@ mod tests {
             ("unix", "9223372036854775807"),
             ("unix-ms", "9223372036854775807"),
             ("%d.%m.%Y", "30.02.2024"),
+            ("%d.%m.%Y", "05.09.24"),
+            ("%F", "24-09-05"),
+            ("%Y-%m-%d %H:%M %Q", "2024-09-05 12:00 Etc/Unknown"),
             ("%d.%m.%Y", "29.02.2024 12:00"),
             ("%d.%m.%Y %H:%M", "29.02.2024"),
         ] {

@@ -6,15 +6,19 @@
 //! that it names as empty is emptied.
 //!
 //! - `lines`: the lines of a file, compressed or not.
-//! - `source`: the rows of a file in any format; `separated`: those of tables.
+//! - `source`: the rows of a file in any format; `separated`: those of tables, and `database`
+//!   of tables with escapes.
 //! - `row`: a row of any source; `comment`, `product`: what it says, as an export writes it, and
 //!   its import.
+//! - `earlier`: the rows so far, so that no row takes the id of another one without notice.
 //! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates.
 //!
 //! **Invariant:** an import whose rows were not all read ends with an error.
 
 mod comment;
+mod database;
 mod date;
+mod earlier;
 mod lines;
 mod product;
 mod reading;
@@ -32,6 +36,7 @@ use std::{
     time::Duration,
 };
 
+use model::Timestamp;
 use process::{Backoff, StoreError};
 use repair_job::Progress;
 use serde_json::{Value, json};
@@ -45,11 +50,13 @@ use tokio::{
 
 use comment::NOT_LINES;
 pub use comment::{parse_line, to_line};
+use earlier::EarlierRow;
+pub use earlier::EarlierRows;
 pub use lines::LineReader;
 pub use product::to_product_line;
 pub(crate) use reading::Format;
 pub use reading::ReadingArgs;
-use row::{ImportRow, ImportRows, RowContent};
+use row::{ImportRow, ImportRows, ImportedRow, RowContent};
 pub use source::ImportSource;
 
 /// How many comments or records are written concurrently.
@@ -67,8 +74,7 @@ pub struct ImportOptions {
     /// Whether existing comments and records are changed where they differ. The id, the product and
     /// the creation time of a comment never change, so a row with others is a bad one.
     pub update: bool,
-    /// Whether nothing is written. The outcome says what an import would do, except that two rows
-    /// of one id, both new, count as two.
+    /// Whether nothing is written. The outcome says what an import would do.
     pub dry_run: bool,
     /// Where rows go that are not imported. Each is a JSON object with `file`, `line`, `reason` and
     /// `row`, which is null where the row could not be read. An import reads the corrected rows:
@@ -81,6 +87,9 @@ pub struct ImportOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum RowOutcome {
     Created,
+    /// An earlier row says the same.
+    Repeated,
+    /// The table said the same before.
     Unchanged,
     /// The stored comment differs, and stays.
     Differing,
@@ -115,6 +124,9 @@ pub struct Mistake {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportReport {
     pub created: u64,
+    /// The first and the last date of the created comments. A wrong form of dates shows there.
+    pub dates: Option<(Timestamp, Timestamp)>,
+    pub repeated: u64,
     pub unchanged: u64,
     pub differing: u64,
     pub updated: u64,
@@ -190,6 +202,10 @@ pub enum ImportError {
         "it was interrupted; import it again for the rest, which leaves what was imported as it is"
     )]
     Interrupted,
+    #[error(
+        "the temporary file of the ids so far cannot be used: {0}; TMPDIR names another folder for it"
+    )]
+    Earlier(#[from] rusqlite::Error),
     #[error("{0}; run it again to go on, which leaves what was imported as it is")]
     Store(#[from] StoreError),
     #[error(
@@ -198,21 +214,24 @@ pub enum ImportError {
     Rejects(#[source] io::Error),
 }
 
-/// Imports comments or records. Returns the outcome, also of an import that ended early. ImportRows
+/// Imports comments or records, after the earlier ones of the same command. Returns the outcome, also of an import that ended early. ImportRows
 /// before an error of the source are imported, too.
 pub async fn import(
     table: &Table,
     source: ImportSource,
     options: &ImportOptions,
+    earlier: &mut EarlierRows,
 ) -> (ImportReport, Result<(), ImportError>) {
     let ImportSource {
         name,
         rows,
         progress,
     } = source;
+    earlier.begin_file(&name);
     let mut import = Import {
         table,
         options,
+        earlier,
         name,
         progress,
         writes: JoinSet::new(),
@@ -256,6 +275,7 @@ fn read_ahead(
 struct Import<'a> {
     table: &'a Table,
     options: &'a ImportOptions,
+    earlier: &'a mut EarlierRows,
     name: String,
     progress: Progress,
     /// At most [`CONCURRENT`].
@@ -266,10 +286,10 @@ struct Import<'a> {
 
 /// What became of a row, and what a report says about it.
 struct WrittenRow {
-    key: String,
+    content: RowContent,
     number: u64,
     text: String,
-    outcome: Result<RowOutcome, StoreError>,
+    imported: Result<ImportedRow, StoreError>,
 }
 
 impl Import<'_> {
@@ -321,17 +341,17 @@ impl Import<'_> {
         while self.writes.len() >= CONCURRENT || self.keys.contains(content.key()) {
             self.finish_one().await?;
         }
-        let key = content.key().to_owned();
-        self.keys.insert(key.clone());
+        self.keys.insert(content.key().to_owned());
+        let earlier = self.earlier.find(&content)?;
         let table = self.table.clone();
         let options = self.options.clone();
         self.writes.spawn(async move {
-            let outcome = import_row(&content, &table, &options).await;
+            let imported = import_row(&content, &table, &options, earlier.as_ref()).await;
             WrittenRow {
-                key,
+                content,
                 number,
                 text,
-                outcome,
+                imported,
             }
         });
         Ok(())
@@ -342,14 +362,33 @@ impl Import<'_> {
             return Ok(());
         };
         let written = written.unwrap_or_else(|panicked| resume_unwind(panicked.into_panic()));
-        self.keys.remove(&written.key);
-        self.count(written.number, written.outcome?, &written.text)
+        self.keys.remove(written.content.key());
+        let ImportedRow { outcome, stored } = written.imported?;
+        if outcome == RowOutcome::Created
+            && let Some(date) = written.content.created_at()
+        {
+            let (first, last) = self.report.dates.unwrap_or((date, date));
+            self.report.dates = Some((first.min(date), last.max(date)));
+        }
+        match outcome {
+            RowOutcome::Created
+            | RowOutcome::Repeated
+            | RowOutcome::Unchanged
+            | RowOutcome::Updated { .. } => {
+                self.earlier
+                    .add(&written.content, written.number, stored.as_deref())?
+            }
+            // The table does not say what such a row says.
+            RowOutcome::Differing | RowOutcome::Refused(_) => {}
+        }
+        self.count(written.number, outcome, &written.text)
     }
 
     fn count(&mut self, number: u64, outcome: RowOutcome, text: &str) -> Result<(), ImportError> {
         self.progress.add(1);
         match outcome {
             RowOutcome::Created => self.report.created += 1,
+            RowOutcome::Repeated => self.report.repeated += 1,
             RowOutcome::Unchanged => self.report.unchanged += 1,
             RowOutcome::Differing => self.report.differing += 1,
             RowOutcome::Updated { emptied } => {
@@ -381,16 +420,16 @@ async fn import_row(
     content: &RowContent,
     table: &Table,
     options: &ImportOptions,
-) -> Result<RowOutcome, StoreError> {
+    earlier: Option<&EarlierRow>,
+) -> Result<ImportedRow, StoreError> {
     let key = content.key();
     let mut backoff = Backoff::until(tokio::time::Instant::now() + TRIED_FOR);
     loop {
-        let last = match content.import(table, options).await {
-            Ok(outcome) => return Ok(outcome),
+        let last = match content.import(table, options, earlier).await {
+            Ok(imported) => return Ok(imported),
             Err(WriteError::Store(StoreError::Malformed(malformed))) => {
-                return Ok(RowOutcome::Refused(format!(
-                    "{key:?} is in use: {malformed}"
-                )));
+                let reason = format!("{key:?} is in use: {malformed}");
+                return Ok(RowOutcome::Refused(reason).into());
             }
             Err(WriteError::Store(error)) if error.is_unavailable() => Err(error),
             Err(WriteError::Store(error)) => return Err(error),
@@ -402,10 +441,11 @@ async fn import_row(
                 | WriteError::RevisionMismatch { .. }
                 | WriteError::PreconditionFailed { .. }
                 | WriteError::Contended,
-            ) => Ok(RowOutcome::Refused(format!(
-                "{key:?} is being changed; import it again later"
-            ))),
-            Err(other) => return Ok(RowOutcome::Refused(other.to_string())),
+            ) => {
+                let reason = format!("{key:?} is being changed; import it again later");
+                Ok(RowOutcome::Refused(reason).into())
+            }
+            Err(other) => return Ok(RowOutcome::Refused(other.to_string()).into()),
         };
         if !backoff.wait().await {
             return last;

@@ -1,13 +1,18 @@
 //! A line of a file of products' records, and its import. An export writes the same lines.
 
-use model::{Gtin, InvalidInput, Language, ProductDetails, ProductId, ProductRecord, WebUrl};
+use model::{
+    Gtin, InvalidInput, Language, ProductDetails, ProductId, ProductRecord, Revision, Timestamp,
+    WebUrl,
+};
 use serde::{Deserialize, Serialize};
 use table::{Table, WriteError};
 
 use super::{
     ImportOptions, RowOutcome,
     comment::{described, named},
+    earlier::EarlierRow,
     emptied,
+    row::ImportedRow,
 };
 
 /// A record to import: the fields of a line. Unknown ones are refused: a misspelt field would
@@ -95,26 +100,60 @@ impl ProductRow {
         &self,
         table: &Table,
         options: &ImportOptions,
-    ) -> Result<RowOutcome, WriteError> {
-        let present = table.product(&self.product).await?;
+        earlier: Option<&EarlierRow>,
+    ) -> Result<ImportedRow, WriteError> {
+        let present = match earlier.and_then(|earlier| earlier.stored.as_deref()) {
+            Some(line) => Some(stored_record(line)?),
+            None => table.product(&self.product).await?,
+        };
         let details = self.details(present.as_ref().map(|present| &present.details))?;
-        let outcome = match &present {
-            Some(present) if present.details == details => return Ok(RowOutcome::Unchanged),
-            Some(_) if !options.update => return Ok(RowOutcome::Differing),
-            Some(present) => RowOutcome::Updated {
+        let outcome = match (&present, earlier) {
+            (Some(present), _) if present.details == details => {
+                return Ok(match earlier {
+                    Some(_) => RowOutcome::Repeated.into(),
+                    None => RowOutcome::Unchanged.into(),
+                });
+            }
+            (Some(_), Some(earlier)) if !options.update => {
+                let product = self.product.as_str();
+                let place = &earlier.place;
+                let reason = format!("product: {product:?} is also in {place}, with other values");
+                return Ok(RowOutcome::Refused(reason).into());
+            }
+            (Some(_), None) if !options.update => return Ok(RowOutcome::Differing.into()),
+            (Some(present), _) => RowOutcome::Updated {
                 emptied: emptied(filled(&present.details), filled(&details)),
             },
-            None => RowOutcome::Created,
+            (None, _) => RowOutcome::Created,
         };
-        if !options.dry_run {
-            // Only this record is changed, and none that replaced it since.
-            let revision = present.map(|present| present.revision);
-            table
-                .put_product(&self.product, &details, |current| current == revision)
-                .await?;
+        let revision = present.map(|present| present.revision);
+        if options.dry_run {
+            let record = ProductRecord {
+                product: self.product.clone(),
+                revision: Revision::after(revision, Timestamp::MIN, 0),
+                details,
+            };
+            return Ok(ImportedRow {
+                outcome,
+                stored: to_product_line(record).ok(),
+            });
         }
-        Ok(outcome)
+        // Only this record is changed, and none that replaced it since.
+        table
+            .put_product(&self.product, &details, |current| current == revision)
+            .await?;
+        Ok(outcome.into())
     }
+}
+
+/// Reads a line of [`to_product_line`].
+fn stored_record(line: &str) -> Result<ProductRecord, InvalidInput> {
+    let row = read_product(line.as_bytes()).map_err(|why| InvalidInput::new("product", why))?;
+    Ok(ProductRecord {
+        details: row.details(None)?,
+        product: row.product,
+        revision: Revision::after(None, Timestamp::MIN, 0),
+    })
 }
 
 /// Which of the fields that a record may lack it has.
@@ -140,8 +179,6 @@ fn filled(details: &ProductDetails) -> [bool; 6] {
 
 #[cfg(test)]
 mod tests {
-    use model::{Revision, Timestamp};
-
     use super::*;
 
     const GOOD: &str = r#"{"product":"a/b","name":"Machine","url":"https://a/b","image":null,"brand":"Ada","gtin":"4006381333931","sku":null,"language":"EN"}"#;

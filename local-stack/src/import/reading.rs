@@ -24,6 +24,9 @@ const REQUIRED: [&str; 6] = ["id", "product", "language", "rating", "created_at"
 /// The fields that a comment may lack. Attributes are a JSON object, or its text.
 const OPTIONAL: [&str; 5] = ["title", "author", "attributes", "author_id", "status"];
 
+/// How databases write no value into a cell. As the id of an author it would be one for all.
+const NULLS: [&str; 2] = ["\\N", "NULL"];
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// One JSON object a line, as an export writes them
@@ -32,8 +35,10 @@ pub(crate) enum Format {
     Csv,
     /// Cells separated by semicolons, as spreadsheets in much of Europe write them
     Semicolons,
-    /// Cells separated by tabs
+    /// Cells separated by tabs; a file with a cell `\N` is read as `database`
     Tsv,
+    /// Cells separated by tabs, with `\N`, `\n` and `\t`, as PostgreSQL and MySQL write them
+    Database,
 }
 
 impl Format {
@@ -71,6 +76,12 @@ pub struct ReadingArgs {
     /// The value of a field where the file has none, such as `language=en`; repeatable.
     #[arg(long, value_name = "FIELD=TEXT", value_parser = assignment)]
     set: Vec<(String, String)>,
+    /// What a value of a field means here, such as `status:spam=hidden`; repeatable.
+    #[arg(long, value_name = "FIELD:FROM=TO", value_parser = replacement)]
+    value: Vec<Replacement>,
+    /// Columns that are left out although they look like a status.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    drop: Vec<String>,
     /// How dates are written: `unix`, `unix-ms`, or as in strptime, `%d.%m.%Y %H:%M` [default: RFC
     /// 3339]
     #[arg(long, value_name = "FORMAT", value_parser = date_format)]
@@ -78,6 +89,101 @@ pub struct ReadingArgs {
     /// The time zone of dates whose format has none, such as Europe/Berlin [default: UTC]
     #[arg(long, value_name = "ZONE", value_parser = time_zone, requires = "date_format")]
     time_zone: Option<TimeZone>,
+}
+
+/// A value of the file, and what is read instead.
+#[derive(Debug, Clone, PartialEq)]
+struct Replacement {
+    field: String,
+    from: String,
+    to: String,
+}
+
+fn replacement(text: &str) -> Result<Replacement, String> {
+    let Some((field, rest)) = text.split_once(':') else {
+        return Err("is not FIELD:FROM=TO".to_owned());
+    };
+    let (field, rest) = assignment(&format!("{field}={rest}"))?;
+    let (from, to) = rest.split_once('=').ok_or("is not FIELD:FROM=TO")?;
+    Ok(Replacement {
+        field,
+        from: from.to_owned(),
+        to: to.to_owned(),
+    })
+}
+
+/// Words in names of columns that say whether a review is published.
+const WORDS_OF_A_STATUS: [&str; 20] = [
+    "status",
+    "state",
+    "approved",
+    "approval",
+    "curated",
+    "published",
+    "publish",
+    "unpublished",
+    "hidden",
+    "visible",
+    "visibility",
+    "moderation",
+    "moderated",
+    "spam",
+    "rejected",
+    "disapproved",
+    "deleted",
+    "trash",
+    "pending",
+    "draft",
+];
+
+/// Whether a word of the name, in any spelling (`is_spam`, `isSpam`, `Is spam`), is one of those.
+fn looks_like_a_status(name: &str) -> bool {
+    let mut words = String::new();
+    let mut was_lower = false;
+    for character in name.chars() {
+        if was_lower && character.is_uppercase() {
+            words.push(' ');
+        }
+        was_lower = character.is_lowercase();
+        words.extend(character.to_lowercase());
+    }
+    words
+        .split(|character: char| !character.is_alphanumeric())
+        .any(|word| WORDS_OF_A_STATUS.contains(&word))
+}
+
+/// Errors that spreadsheets show in place of a value.
+const SPREADSHEET_ERRORS: [&str; 7] = [
+    "#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!",
+];
+
+/// Refuses what a spreadsheet has made of a value.
+fn check_undamaged(field: &'static str, text: &str) -> Result<(), InvalidInput> {
+    let is_error = SPREADSHEET_ERRORS.contains(&text)
+        || text
+            .strip_prefix("Err:")
+            .is_some_and(|number| number.len() == 3 && is_digits(number));
+    let is_rounded = matches!(field, "id" | "product" | "author_id") && is_rounded(text);
+    if !is_error && !is_rounded {
+        return Ok(());
+    }
+    let problem = format!(
+        "{text:?} is what a spreadsheet shows in place of the value; format the column as text, enter the values anew, and export again"
+    );
+    Err(InvalidInput::new(field, problem))
+}
+
+/// Whether it is a number that lost digits, such as `1.23457E+18`.
+fn is_rounded(text: &str) -> bool {
+    let Some((mantissa, exponent)) = text.split_once("E+") else {
+        return false;
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
+    whole.len() == 1 && is_digits(whole) && is_digits(fraction) && is_digits(exponent)
+}
+
+fn is_digits(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|digit| digit.is_ascii_digit())
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
@@ -141,6 +247,26 @@ impl ReadingArgs {
             .any(|column| column == name || column.split('.').next() == Some(name))
     }
 
+    /// The reason why a row or a table with these columns is not imported: one that looks like a
+    /// status would be left out, and what the site hides would be published.
+    pub(super) fn check_status<'a>(
+        &self,
+        names: impl IntoIterator<Item = &'a str>,
+    ) -> Result<(), String> {
+        for name in names {
+            let is_settled = self.takes(name)
+                || self.drop.iter().any(|dropped| dropped == name)
+                || (name == "status" && assigned(&self.map, name).is_some());
+            if !is_settled && looks_like_a_status(name) {
+                return Err(format!(
+                    "{name:?} looks like a status, and no field takes it; --map status={name} does, with \
+                     --value status:0=hidden for each of its values, and --drop {name} leaves it out"
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// The column that a table's header means: one of a field, whatever the case of its letters,
     /// unless another header names it exactly.
     pub(super) fn column_of_header<'a>(&'a self, header: &'a str, headers: &[&str]) -> &'a str {
@@ -154,6 +280,8 @@ impl ReadingArgs {
 
     /// Makes a comment of a row. The error says in one line why it is none.
     pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, String> {
+        self.check_status(row.keys().map(String::as_str))
+            .map_err(|why| printable(&why))?;
         self.line(row)
             .and_then(CommentRow::try_from)
             .map_err(|error| printable(&error.to_string()))
@@ -215,7 +343,24 @@ impl ReadingArgs {
         if !column.is_empty()
             && let Some(value) = look_up(row, column)
         {
-            named = Some(text(field, value)?);
+            let mut text = text(field, value)?;
+            if OPTIONAL.contains(&field) && NULLS.contains(&text.as_str()) {
+                text.clear();
+            }
+            let trimmed = text.trim();
+            for Replacement {
+                field: of,
+                from,
+                to,
+            } in &self.value
+            {
+                if of == field && from == trimmed {
+                    text = to.clone();
+                    break;
+                }
+            }
+            check_undamaged(field, &text)?;
+            named = Some(text);
         }
         let value = match &named {
             Some(text) if !text.is_empty() => Some(text.as_str()),
@@ -377,6 +522,66 @@ pub(super) mod tests {
             patch_of(&["--set", "author=B"], &empty).author,
             Some(Some("B".to_owned()))
         );
+    }
+
+    #[test]
+    fn a_left_out_column_that_looks_like_a_status_is_refused_until_it_is_settled() {
+        for name in [
+            "comment_approved",
+            "curated",
+            "Rejected",
+            "reviewStatus",
+            "is-spam",
+        ] {
+            let values = json!({name: "spam"});
+            let error = made(&[], &values).unwrap_err();
+            assert!(error.contains(&format!("--drop {name}")), "{error}");
+            assert_eq!(status_of(&["--drop", name], &values), None);
+            let map = format!("status={name}");
+            let options = ["--map", &map, "--value", "status:spam=hidden"];
+            assert_eq!(status_of(&options, &values), Some(Status::Hidden));
+        }
+        // No words of a status.
+        made_well(
+            &[],
+            &json!({"estate": "spam", "helpful": 3, "approver": "A"}),
+        );
+        for wrong in ["status", "status:spam", "state:spam=hidden"] {
+            assert!(replacement(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_a_spreadsheet_has_made_of_a_value_is_refused() {
+        for (field, text) in [
+            // LibreOffice 7.4, and Excel.
+            ("id", "1.23456789012346E+019"),
+            ("product", "1.23457E+18"),
+            ("author_id", "4.00E+10"),
+            ("body", "#DIV/0!"),
+            ("author", "#NAME?"),
+            ("title", "Err:508"),
+        ] {
+            let error = made(&[], &json!({field: text})).unwrap_err();
+            assert!(error.contains("a spreadsheet shows"), "{error}");
+        }
+        for (field, text) in [("id", "1e5"), ("product", "E+1"), ("body", "1.5E+3")] {
+            made_well(&[], &json!({field: text}));
+        }
+    }
+
+    #[test]
+    fn a_null_of_a_database_is_no_value() {
+        for text in ["\\N", "NULL"] {
+            let values =
+                json!({"title": text, "author": text, "author_id": text, "attributes": text});
+            let comment = made_well(&[], &values);
+            assert_eq!(comment.text.title, None);
+            assert_eq!(comment.text.author, None);
+            assert_eq!(comment.site, model::SiteData::default());
+        }
+        let named = made_well(&[], &json!({"author": "Null"}));
+        assert_eq!(named.text.author.as_deref(), Some("Null"));
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! A row to import: what it says, and its import.
 
+use model::Timestamp;
 use table::{Table, WriteError};
 
-use super::{ImportError, ImportOptions, RowOutcome, comment::CommentRow, product::ProductRow};
+use super::{
+    ImportError, ImportOptions, RowOutcome, comment::CommentRow, earlier::EarlierRow,
+    product::ProductRow,
+};
 
 #[derive(Debug)]
 pub(super) enum RowContent {
@@ -11,6 +15,13 @@ pub(super) enum RowContent {
 }
 
 impl RowContent {
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Comment(_) => "comment",
+            Self::Product(_) => "product",
+        }
+    }
+
     /// What it is stored under. ImportRows with one key are imported in order.
     pub(super) fn key(&self) -> &str {
         match self {
@@ -19,15 +30,41 @@ impl RowContent {
         }
     }
 
+    /// The date of a comment.
+    pub(super) fn created_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Comment(row) => Some(row.comment.created_at),
+            Self::Product(_) => None,
+        }
+    }
+
     /// Writes it unless it is there, or as the options say.
     pub(super) async fn import(
         &self,
         table: &Table,
         options: &ImportOptions,
-    ) -> Result<RowOutcome, WriteError> {
+        earlier: Option<&EarlierRow>,
+    ) -> Result<ImportedRow, WriteError> {
         match self {
-            Self::Comment(row) => row.import(table, options).await,
-            Self::Product(row) => row.import(table, options).await,
+            Self::Comment(row) => row.import(table, options, earlier).await,
+            Self::Product(row) => row.import(table, options, earlier).await,
+        }
+    }
+}
+
+/// What became of a row.
+#[derive(Debug)]
+pub(super) struct ImportedRow {
+    pub(super) outcome: RowOutcome,
+    /// In a dry run, what an import would have stored, as a line of an export.
+    pub(super) stored: Option<String>,
+}
+
+impl From<RowOutcome> for ImportedRow {
+    fn from(outcome: RowOutcome) -> Self {
+        Self {
+            outcome,
+            stored: None,
         }
     }
 }

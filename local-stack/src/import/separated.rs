@@ -7,6 +7,9 @@
 //! - With commas, a cell that begins with a quote ends with one, and may hold line ends (RFC 4180).
 //!   Text behind its closing quote makes its first line a bad row, and the next line begins a new
 //!   one. A quote that is never closed ends the import.
+//! - Spreadsheets write columns that once held something: without a name, and without a value in
+//!   any row. Rows of empty cells alone are none, and cells beside the named columns may be missing
+//!   where no field takes them.
 //! - Many programs write tables with tabs without any quoting. So quotes count only in a row where
 //!   they are whole: each cell that begins with a quote ends with one, and no such cell holds both
 //!   a tab and a line end. In every other row, quotes are text, and the row ends with its line.
@@ -19,11 +22,15 @@ use serde_json::{Map, Value};
 use super::{
     ImportError,
     comment::printable,
+    database,
     lines::{LINE_MAX_BYTES, LineReader, NumberedLine},
     reading::ReadingArgs,
     row::{ImportRow, ImportRows, RowContent},
 };
 
+const HAS_ESCAPES: &str =
+    "holds \\n, \\t or \\\\ as text: if a database wrote the file, --format database reads them";
+const LATE_NULL: &str = "has a cell \\N, by which databases write no value, but rows before it were read without escapes; import the file with --format database";
 const SPANS_ROWS: &str = "a cell holds what looks like the end of one row and the beginning of another: is a quote missing?";
 
 /// Where in a cell the next byte stands.
@@ -80,8 +87,20 @@ impl Quotes {
     }
 }
 
+/// What a backslash means in a table with tabs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Escapes {
+    /// No line so far has one. The first that has decides, with the lines of the next
+    /// [`LINE_MAX_BYTES`]: a cell `\N` among them says that a database wrote the table.
+    NotSeen,
+    Count,
+    AreText,
+}
+
 /// What the quotes of a row mean.
 enum Quoting {
+    /// They are text, and backslashes escape.
+    Escaped,
     /// They enclose cells, which may hold delimiters and line ends.
     Counts,
     /// They are text, like every other character.
@@ -91,11 +110,18 @@ enum Quoting {
 }
 
 /// The rows of a file, as comments, up to the first error.
-pub(super) fn rows(lines: LineReader, delimiter: u8, reading: ReadingArgs) -> ImportRows {
+pub(super) fn rows(
+    lines: LineReader,
+    delimiter: u8,
+    escapes: Escapes,
+    reading: ReadingArgs,
+) -> ImportRows {
     let mut table = SeparatedRows {
         lines,
         ahead: VecDeque::new(),
+        broken: None,
         delimiter,
+        escapes,
         columns: None,
         reading,
     };
@@ -112,7 +138,10 @@ struct SeparatedRows {
     lines: LineReader,
     /// Lines that were read, but belong to later rows.
     ahead: VecDeque<NumberedLine>,
+    /// Why there are no lines behind those.
+    broken: Option<ImportError>,
     delimiter: u8,
+    escapes: Escapes,
     columns: Option<Vec<String>>,
     reading: ReadingArgs,
 }
@@ -130,6 +159,7 @@ impl SeparatedRows {
         let mut bytes = Vec::new();
         let quoting = match line {
             Ok(line) => {
+                self.see_escapes(&line);
                 bytes = line;
                 self.complete_row(number, &mut bytes)?
             }
@@ -138,6 +168,10 @@ impl SeparatedRows {
         let records = match quoting {
             Quoting::Counts => self.records(&bytes, true),
             Quoting::IsText => self.records(&bytes, false),
+            Quoting::Escaped => match std::str::from_utf8(&bytes) {
+                Ok(row) => Ok(vec![database::cells(row).into()]),
+                Err(_) => Err("is not UTF-8".to_owned()),
+            },
             Quoting::Wrong(reason) => Err(reason),
         };
         let mut rows = Vec::new();
@@ -145,6 +179,7 @@ impl SeparatedRows {
             Ok(records) => {
                 for record in records {
                     match &self.columns {
+                        Some(_) if record.iter().all(|cell| cell.trim().is_empty()) => {}
                         Some(columns) => rows.push(self.row(number, &record, columns)),
                         None => self.columns = Some(self.named(&record)?),
                     }
@@ -162,16 +197,75 @@ impl SeparatedRows {
     }
 
     fn next_line(&mut self) -> Result<Option<NumberedLine>, ImportError> {
-        self.ahead
-            .pop_front()
-            .map(Ok)
-            .or_else(|| self.lines.next())
-            .transpose()
+        if let Some(line) = self.ahead.pop_front() {
+            return Ok(Some(line));
+        }
+        if let Some(broken) = self.broken.take() {
+            return Err(broken);
+        }
+        self.lines.next().transpose()
+    }
+
+    /// Decides what backslashes mean, if this line is the first that has one.
+    fn see_escapes(&mut self, line: &[u8]) {
+        if self.escapes != Escapes::NotSeen || !line.contains(&b'\\') {
+            return;
+        }
+        let mut bytes = 0;
+        let mut has_null = database::has_null(line);
+        while !has_null && bytes < LINE_MAX_BYTES {
+            match self.lines.next() {
+                Some(Ok(line)) => {
+                    bytes += line.1.as_ref().map(Vec::len).unwrap_or(LINE_MAX_BYTES);
+                    self.ahead.push_back(line);
+                }
+                Some(Err(broken)) => {
+                    self.broken = Some(broken);
+                    break;
+                }
+                None => break,
+            }
+            has_null = self
+                .ahead
+                .back()
+                .is_some_and(|(_, line)| line.as_ref().is_ok_and(|line| database::has_null(line)));
+        }
+        has_null |= self
+            .ahead
+            .iter()
+            .any(|(_, line)| line.as_ref().is_ok_and(|line| database::has_null(line)));
+        self.escapes = if has_null {
+            Escapes::Count
+        } else {
+            Escapes::AreText
+        };
+    }
+
+    /// Adds to the first line of a row with escapes those behind its escaped line ends.
+    fn complete_escaped_row(&mut self, bytes: &mut Vec<u8>) -> Result<(), ImportError> {
+        while database::continues(bytes) && bytes.len() <= LINE_MAX_BYTES {
+            match self.next_line()? {
+                Some((_, Ok(line))) => bytes.extend(line),
+                Some(line) => {
+                    self.ahead.push_front(line);
+                    break;
+                }
+                None => break,
+            }
+        }
+        Ok(())
     }
 
     /// Adds to the first line of a row those on which a quoted cell continues, and says what its
     /// quotes mean. Where they do not count, the row is its first line alone.
     fn complete_row(&mut self, number: u64, bytes: &mut Vec<u8>) -> Result<Quoting, ImportError> {
+        if self.escapes == Escapes::Count {
+            self.complete_escaped_row(bytes)?;
+            return Ok(Quoting::Escaped);
+        }
+        if self.delimiter == b'\t' && database::has_null(bytes) {
+            return Ok(Quoting::Wrong(LATE_NULL.to_owned()));
+        }
         let first_line_bytes = bytes.len();
         let mut further_lines = Vec::new();
         let mut quotes = Quotes::default();
@@ -222,7 +316,15 @@ impl SeparatedRows {
     }
 
     fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> ImportRow {
-        let cells: Vec<&str> = record.iter().collect();
+        let mut cells: Vec<&str> = record.iter().collect();
+        while cells.len() > columns.len() && cells.last().is_some_and(|cell| cell.is_empty()) {
+            cells.pop();
+        }
+        while let Some(column) = columns.get(cells.len())
+            && !self.reading.takes(column)
+        {
+            cells.push("");
+        }
         if cells.len() != columns.len() {
             let reason = format!(
                 "has {} cells, but the first row names {} columns",
@@ -233,11 +335,28 @@ impl SeparatedRows {
         }
         let row = named_cells(columns, &cells);
         let content = self.reading.comment(&row).map(RowContent::Comment);
-        let doubt = self.spans_rows(&cells, columns).then_some(SPANS_ROWS);
+        let doubt = if self.spans_rows(&cells, columns) {
+            Some(SPANS_ROWS)
+        } else if self.has_escapes(&cells) {
+            Some(HAS_ESCAPES)
+        } else {
+            None
+        };
         ImportRow {
             doubt,
             ..ImportRow::new(number, content, Value::from(row).to_string())
         }
+    }
+
+    /// Whether a table with tabs may come from a database although no cell is `\N`.
+    fn has_escapes(&self, cells: &[&str]) -> bool {
+        let may_have = self.delimiter == b'\t' && self.escapes == Escapes::AreText;
+        may_have
+            && cells.iter().any(|cell| {
+                ["\\n", "\\t", "\\\\"]
+                    .iter()
+                    .any(|escape| cell.contains(escape))
+            })
     }
 
     /// Whether a quoted cell begins in one good row and ends in another one, if its quotes are
@@ -273,17 +392,21 @@ impl SeparatedRows {
         let mut columns: Vec<String> = Vec::with_capacity(names.len());
         for name in &names {
             let name = self.reading.column_of_header(name, &names);
-            if columns.iter().any(|column| column == name) {
+            let is_double = columns.iter().any(|column| column == name);
+            if is_double && self.reading.takes(name) {
                 return Err(refused(&format!("it has two columns {name:?}")));
             }
             columns.push(name.to_owned());
         }
+        self.reading
+            .check_status(columns.iter().map(String::as_str))
+            .map_err(|why| refused(&why))?;
         let missing = self.reading.missing(&columns);
         let Some(field) = missing.first() else {
             let omitted: Vec<&str> = columns
                 .iter()
                 .map(String::as_str)
-                .filter(|name| !self.reading.takes(name))
+                .filter(|name| !name.is_empty() && !self.reading.takes(name))
                 .collect();
             if !omitted.is_empty() {
                 eprintln!(
@@ -323,7 +446,12 @@ mod tests {
     const HEADER: &str = "id,product,language,rating,created_at,body\n";
 
     fn read_with(delimiter: u8, content: &[u8]) -> Vec<Result<ImportRow, ImportError>> {
-        let mut rows = rows(reader_of(content), delimiter, ReadingArgs::default());
+        let mut rows = rows(
+            reader_of(content),
+            delimiter,
+            Escapes::NotSeen,
+            ReadingArgs::default(),
+        );
         let mut read = Vec::new();
         // An error is the end.
         while read.last().is_none_or(Result::is_ok) {
@@ -511,6 +639,39 @@ mod tests {
     }
 
     #[test]
+    fn columns_and_rows_without_content_are_passed_over() {
+        let header = HEADER.trim_end();
+        let good = row("1", "a");
+        let row = good.trim_end();
+        for content in [
+            format!("{header},\n{row},\n"),
+            format!("{header},,,\n{row},,,\n"),
+            // Excel leaves out empty cells at the end of later rows.
+            format!("{header},,\n{row}\n"),
+            format!("{header},note,note\n{row},x,y\n"),
+            format!("{header}\n{row}\n,,,,,\n, ,,,,\n"),
+            format!("{header}\n{row},,\n"),
+        ] {
+            let found = bodies(read(content.as_bytes()));
+            assert_eq!(found, [(2, Ok("a".to_owned()))], "{content}");
+        }
+        // Content beside the columns, or a missing cell of a field, is none of these.
+        for content in [
+            format!("{header}\n{row},x\n"),
+            format!("{header},title\n{row}\n"),
+        ] {
+            let found = bodies(read(content.as_bytes()));
+            let [(2, Err(reason))] = &found[..] else {
+                panic!("{found:?}");
+            };
+            assert!(
+                reason.contains("cells, but the first row names"),
+                "{reason}"
+            );
+        }
+    }
+
+    #[test]
     fn quotes_in_a_table_with_tabs_count_only_where_they_are_whole() {
         for (texts, expected) in [
             // Whole: they may hold line ends, or tabs.
@@ -552,11 +713,55 @@ mod tests {
             assert_eq!(bodies(read_with(b'\t', &table_with_tabs(texts))), expected);
         }
         let endless = [table_with_tabs(&["\"Great"]), b"x\n".repeat(LINE_MAX_BYTES)].concat();
-        let read = rows(reader_of(&endless), b'\t', ReadingArgs::default())
-            .take(2)
-            .collect();
+        let read = rows(
+            reader_of(&endless),
+            b'\t',
+            Escapes::NotSeen,
+            ReadingArgs::default(),
+        )
+        .take(2)
+        .collect();
         let read = bodies(read);
         assert_eq!((&read[0], read[1].0), (&(2, Ok("\"Great".to_owned())), 3));
+    }
+
+    #[test]
+    fn a_table_of_a_database_is_recognised_by_a_cell_without_a_value() {
+        let header = HEADER.replace(',', "\t").replace('\n', "\ttitle\n");
+        let row = |id: &str, body: &str, title: &str| {
+            row(id, body)
+                .replace(',', "\t")
+                .replace('\n', &format!("\t{title}\n"))
+        };
+        let escaped = row("1", "one\\ntwo", "t");
+        let null = row("2", "C:\\\\temp", "\\N");
+        for content in [
+            format!("{header}{escaped}{null}"),
+            format!("{header}{}{null}", escaped.replace("\\n", "\\\n")),
+        ] {
+            let found = bodies(read_with(b'\t', content.as_bytes()));
+            let expected: Vec<_> = found
+                .iter()
+                .map(|(_, body)| body.clone().unwrap())
+                .collect();
+            assert_eq!(expected, ["one\ntwo", "C:\\temp"], "{content}");
+        }
+        // Without such a cell, a backslash is a reader's own, and in doubt.
+        let plain = format!("{header}{}{escaped}", row("3", "a \\o/", "t"));
+        let read: Vec<ImportRow> = read_with(b'\t', plain.as_bytes())
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(read[0].doubt, None);
+        assert_eq!(read[1].doubt, Some(HAS_ESCAPES));
+        // Too late: earlier rows were read otherwise.
+        let between = row("4", &"x".repeat(9_000), "t").repeat(LINE_MAX_BYTES / 9_000 + 1);
+        let late = read_with(
+            b'\t',
+            format!("{header}{escaped}{between}{null}").as_bytes(),
+        );
+        let last = late.last().unwrap().as_ref().unwrap();
+        assert_eq!(reason_of(last), LATE_NULL);
     }
 
     #[test]

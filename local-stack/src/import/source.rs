@@ -14,7 +14,7 @@ use super::{
     product::read_product,
     reading::{Format, ReadingArgs},
     row::{ImportRow, ImportRows, RowContent},
-    separated,
+    separated::{self, Escapes},
 };
 
 /// Comments, or records of products, to import. An error ends the import.
@@ -39,9 +39,10 @@ impl ImportSource {
                         serde_json::from_slice(line).map_err(|error| described(&error))?;
                     reading.comment(&row).map(RowContent::Comment)
                 }),
-                Format::Csv => separated::rows(lines, b',', reading),
-                Format::Semicolons => separated::rows(lines, b';', reading),
-                Format::Tsv => separated::rows(lines, b'\t', reading),
+                Format::Csv => separated::rows(lines, b',', Escapes::AreText, reading),
+                Format::Semicolons => separated::rows(lines, b';', Escapes::AreText, reading),
+                Format::Tsv => separated::rows(lines, b'\t', Escapes::NotSeen, reading),
+                Format::Database => separated::rows(lines, b'\t', Escapes::Count, reading),
             }
         })
     }

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use local_stack::import::{ImportOptions, ImportSource, ReadingArgs, import, to_line};
+use local_stack::import::{EarlierRows, ImportOptions, ImportSource, ReadingArgs, import, to_line};
 use model::{
     AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, FilterKey, SiteData, Status,
     item::attribute, primaries::PrimariesKey,
@@ -138,7 +138,13 @@ fn field(lines: &str, name: &str) -> Vec<String> {
 }
 
 async fn import_into(table: &Table, source: ImportSource) {
-    let (report, ended) = import(table, source, &ImportOptions::default()).await;
+    let (report, ended) = import(
+        table,
+        source,
+        &ImportOptions::default(),
+        &mut EarlierRows::new().unwrap(),
+    )
+    .await;
     assert_eq!(report.bad, 0, "{report:?}: {ended:?}");
     assert_eq!(report.differing, 0, "{report:?}: {ended:?}");
     ended.unwrap();

@@ -122,6 +122,13 @@ async fn every_format_ends_in_the_same_export() {
     let counts = format!("own.jsonl: {count} new");
     assert!(ended.stdout.contains(&counts), "{ended:?}");
     assert_eq!(expected.lines().count(), comments.len());
+    let first = comments.iter().map(|comment| comment.created_at).min();
+    let last = comments.iter().map(|comment| comment.created_at).max();
+    let dates = format!(
+        ": the new ones are of {} to {}",
+        first.unwrap(),
+        last.unwrap()
+    );
     let foreign_lines = json_lines(comments.iter().map(foreign));
     for (name, content, format) in [
         ("foreign.jsonl", foreign_lines.into_bytes(), "json-lines"),
@@ -135,6 +142,7 @@ async fn every_format_ends_in_the_same_export() {
         let (ended, found) = imported_anew(&stores, &folder, &source).await;
         let counts = format!(": {count} new, 0 unchanged, 0 differ");
         assert!(ended.stdout.contains(&counts), "{ended:?}");
+        assert!(ended.stdout.contains(&dates), "{ended:?}");
         // Only a table names its columns before its rows.
         let says = "left out, because no field takes them: helpful";
         let is_said = ended.stderr.contains(says);

@@ -7,7 +7,7 @@ use std::io::Write;
 
 use flate2::{Compression, write::GzEncoder};
 use local_stack::import::{
-    ImportOptions, ImportReport, ImportSource, ReadingArgs, import, to_line,
+    EarlierRows, ImportOptions, ImportReport, ImportSource, ReadingArgs, import, to_line,
 };
 use model::{AuthorId, Comment, CommentAttributes, CommentId, CommentText, SiteData};
 use serde_json::{Value, json};
@@ -54,7 +54,13 @@ async fn imported(
     let mut file = NamedTempFile::new().unwrap();
     file.write_all(content.as_ref()).unwrap();
     let source = ImportSource::open(file.path(), &ReadingArgs::default()).unwrap();
-    let (report, ended) = import(&stores.table, source, options).await;
+    let (report, ended) = import(
+        &stores.table,
+        source,
+        options,
+        &mut EarlierRows::new().unwrap(),
+    )
+    .await;
     ended.map(|()| report).unwrap()
 }
 
@@ -144,7 +150,7 @@ async fn the_same_file_again_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_second_product_for_an_id_and_a_date_ahead_are_refused() {
+async fn another_review_of_an_id_and_a_date_ahead_are_refused() {
     let stores = Stores::start().await;
     let comments = some_comments(2);
     imported(&stores, lines(&comments), &creating()).await;
@@ -154,18 +160,28 @@ async fn a_second_product_for_an_id_and_a_date_ahead_are_refused() {
     let mut elsewhere = line(&comments[0]);
     elsewhere["product"] = "another/product".into();
     let mut changed = line(&comments[1]);
-    changed["body"] = "Something else".into();
+    changed["rating"] = (comments[1].rating.get() % 5 + 1).into();
     let mut ahead = line(&comments[1]);
     ahead["id"] = "ahead".into();
     ahead["created_at"] = "2999-01-01T00:00:00Z".into();
-    let content = format!("{elsewhere}\n{changed}\n{ahead}\n");
+    let mut rows = vec![elsewhere, changed, ahead];
+    for (field, value) in OF_ANOTHER_REVIEW {
+        let mut other = line(&comments[1]);
+        other[field] = value.into();
+        rows.push(other);
+    }
+    let content: String = rows.iter().map(|row| format!("{row}\n")).collect();
     let report = imported(&stores, content, &creating()).await;
     assert_eq!(report.created, 0, "{report:?}");
     assert_eq!(report.differing, 1, "{report:?}");
-    assert_eq!(report.bad, 2, "{report:?}");
+    assert_eq!(report.bad, 6, "{report:?}");
     for (mistake, number, why) in [
         (&report.mistakes[0], 1, comments[0].product.as_str()),
         (&report.mistakes[1], 3, "ahead of the present"),
+        (&report.mistakes[2], 4, "with another created_at"),
+        (&report.mistakes[3], 5, "with another author"),
+        (&report.mistakes[4], 6, "with another title"),
+        (&report.mistakes[5], 7, "with another body"),
     ] {
         assert_eq!(mistake.number, number);
         assert!(mistake.reason.contains(why), "{report:?}");
@@ -173,17 +189,129 @@ async fn a_second_product_for_an_id_and_a_date_ahead_are_refused() {
     // The comment that differs is kept.
     assert_eq!(all_items(&stores).await, before);
 
-    // This also holds when both lines are in one file and the table has neither.
-    let mut first = line(&comments[0]);
-    first["id"] = "twice".into();
-    first["product"] = "product 0".into();
-    let mut second = first.clone();
-    second["product"] = "product 1".into();
-    let content = format!("{first}\n{second}\n");
+    stores.finish().await;
+}
+
+/// Values of fields by which a row is another review.
+const OF_ANOTHER_REVIEW: [(&str, &str); 4] = [
+    ("created_at", "2001-01-01T00:00:00Z"),
+    ("author", "Another author"),
+    ("title", "Another title"),
+    ("body", "Another body"),
+];
+
+/// Files with ids that repeat, of comments of which the table has the first ones.
+fn files_with_repeated_ids(comments: &[NewComment]) -> Vec<String> {
+    let mut changes: Vec<(&str, Value)> = vec![
+        ("product", "another/product".into()),
+        ("rating", 1.into()),
+        ("rating", 5.into()),
+        ("status", "hidden".into()),
+        ("attributes", json!({"verified": true})),
+        ("author", Value::Null),
+        ("id", " ".into()),
+    ];
+    for (field, value) in OF_ANOTHER_REVIEW {
+        changes.push((field, value.into()));
+    }
+    let mut files = Vec::new();
+    for comment in comments {
+        let same = line(comment);
+        files.push(format!("{same}\n{same}\n"));
+        for (field, value) in &changes {
+            let mut other = same.clone();
+            other[*field] = value.clone();
+            files.push(format!("{same}\n{other}\n{same}\n{other}\n{other}\n"));
+        }
+    }
+    files
+}
+
+#[tokio::test]
+async fn a_dry_run_of_repeated_ids_reports_what_the_import_does() {
+    let stores = Stores::start().await;
+    let comments = some_comments(2);
+    for update in [false, true] {
+        for content in files_with_repeated_ids(&comments) {
+            let dry_run = ImportOptions {
+                update,
+                dry_run: true,
+                ..ImportOptions::default()
+            };
+            let options = ImportOptions {
+                dry_run: false,
+                ..dry_run.clone()
+            };
+            imported(&stores, lines(&comments[..1]), &options).await;
+            let expected = imported(&stores, &content, &dry_run).await;
+            let found = imported(&stores, &content, &options).await;
+            assert_eq!(found, expected, "{content}");
+            let total = found.created + found.repeated + found.unchanged + found.differing;
+            let rows = content.lines().count() as u64;
+            assert_eq!(total + found.updated + found.bad, rows, "{found:?}");
+            for comment in &comments {
+                let removed = stores.table.delete_comment(&comment.id, |_| true).await;
+                removed.ok();
+            }
+            stores.deliver_all().await;
+        }
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_second_review_of_an_id_in_one_file_is_refused_and_the_same_row_again_is_counted() {
+    let stores = Stores::start().await;
+    let comments = some_comments(1);
+    let first = line(&comments[0]);
+    let content = format!("{first}\n{first}\n");
     let report = imported(&stores, content, &creating()).await;
-    assert_eq!(report.created, 1, "{report:?}");
-    assert_eq!(report.bad, 1, "{report:?}");
-    assert_eq!(report.mistakes[0].number, 2, "{report:?}");
+    assert_eq!((report.created, report.repeated), (1, 1), "{report:?}");
+    assert_eq!(report.bad, 0, "{report:?}");
+    for (field, value) in [
+        ("rating", Value::from(comments[0].rating.get() % 5 + 1)),
+        ("product", "another/product".into()),
+        ("body", "Another body".into()),
+    ] {
+        let mut other = first.clone();
+        other[field] = value;
+        let content = format!("{first}\n{other}\n");
+        let report = imported(&stores, content, &creating()).await;
+        assert_eq!((report.unchanged, report.bad), (1, 1), "{report:?}");
+        let mistake = &report.mistakes[0];
+        assert_eq!(mistake.number, 2, "{report:?}");
+        assert!(mistake.reason.contains("in line 1"), "{report:?}");
+    }
+    stores.deliver_all().await;
+    stores.finish().await;
+}
+
+/// Products' records of which a file names one twice.
+#[tokio::test]
+async fn a_second_record_of_a_product_in_one_file_is_refused() {
+    let stores = Stores::start().await;
+    let content = r#"{"product":"p","name":"One"}
+{"product":"p","name":"One"}
+{"product":"p","name":"Two"}
+"#;
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(content.as_bytes()).unwrap();
+    for dry_run in [true, false] {
+        let options = ImportOptions {
+            dry_run,
+            ..ImportOptions::default()
+        };
+        let source = ImportSource::of_products(file.path()).unwrap();
+        let mut earlier = EarlierRows::new().unwrap();
+        let (report, ended) = import(&stores.table, source, &options, &mut earlier).await;
+        ended.unwrap();
+        assert_eq!((report.created, report.repeated), (1, 1), "{report:?}");
+        assert_eq!(report.mistakes[0].number, 3, "{report:?}");
+        assert!(
+            report.mistakes[0].reason.contains("in line 2"),
+            "{report:?}"
+        );
+    }
     stores.finish().await;
 }
 
@@ -324,7 +452,8 @@ async fn an_update_does_not_change_a_comment_that_took_the_id_meanwhile() {
     // The import has read the comment; the gate holds what it does then.
     let source = ImportSource::of_comments(vec![comment.clone()]);
     let options = updating();
-    let update = import(&table, source, &options);
+    let mut earlier = EarlierRows::new().unwrap();
+    let update = import(&table, source, &options, &mut earlier);
     let elsewhere = NewComment {
         product: product("another/product"),
         ..some_comments(1).remove(0)

@@ -130,9 +130,10 @@ async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order
         for (rel, target) in page.link_header() {
             assert!(target.contains("?order=oldest"), "{rel}: {target}");
         }
+        let other_orders = ["", "?order=highest", "?order=lowest"];
         assert_eq!(
-            page.attribute(".order a", "href").unwrap(),
-            "/product/p/comments"
+            page.links(".order a"),
+            other_orders.map(|query| format!("/product/p/comments{query}"))
         );
         let next = page.attribute("link[rel=next]", "href");
         assert_eq!(next.is_some(), expected.has_next);
@@ -142,6 +143,37 @@ async fn oldest_first_is_a_separate_listing_and_every_link_on_it_keeps_the_order
         .map(|comment| comment.id.to_string())
         .collect();
     assert_eq!(walked, all);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn pages_by_rating_are_separate_listings_that_are_not_indexed() {
+    let running = start(site_settings(), &three_pages("p")).await;
+    let http = &running.http;
+    for (order, in_words) in [
+        ("highest", "highest rating first"),
+        ("lowest", "lowest rating first"),
+    ] {
+        let mut walked = Vec::new();
+        for page in ["", "&page=2", "&page=3"] {
+            let path = format!("/product/p/comments?order={order}{page}");
+            let page = Page::get(http, &path, 200).await;
+            assert_eq!(page.canonical(), Some(format!("{SITE}{path}")));
+            assert_eq!(page.robots(), "noindex,follow");
+            assert!(page.text("title").ends_with(in_words), "{path}");
+            walked.extend(shown(&page));
+        }
+        assert_eq!(walked.len(), 45);
+        walked.sort_unstable();
+        walked.dedup();
+        assert_eq!(walked.len(), 45, "a comment is on two pages");
+    }
+    // One rating alone is in no order of ratings.
+    let page = Page::get(http, "/product/p/comments/~/3", 200).await;
+    assert_eq!(
+        page.links(".order a"),
+        ["/product/p/comments/~/3?order=oldest"]
+    );
     running.finish().await;
 }
 
