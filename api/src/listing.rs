@@ -57,7 +57,9 @@ impl ListingQuery {
         let CommentPosition { older, total, .. } = position;
         match self.order {
             ListingOrder::Oldest => older + 1,
-            _ => total.saturating_sub(older).max(1),
+            ListingOrder::Newest | ListingOrder::Highest | ListingOrder::Lowest => {
+                total.saturating_sub(older).max(1)
+            }
         }
     }
 }

@@ -20,7 +20,10 @@ use super::{
 };
 use crate::{
     error::ApiError,
-    read::{ListingQuery, cursor::Direction},
+    read::{
+        ListingQuery,
+        cursor::{Cursor, Direction},
+    },
     store::StoreClients,
 };
 
@@ -71,7 +74,8 @@ impl PageRequest<'_> {
         };
         let mut asked = vec![whole];
         let mut stretches = Vec::new();
-        if self.is_later_number() {
+        let later_number = self.later_number();
+        if later_number.is_some() {
             asked.extend(ratings.iter().map(|rating| RankedQuery {
                 as_of: self.as_of(),
                 ..rating.ranked_query()
@@ -85,16 +89,14 @@ impl PageRequest<'_> {
             .as_mut()
             .and_then(|ranked| ranked.first_mut()?.stats.take());
         let ranked = ranked.as_deref().and_then(<[Ranked]>::split_first);
-        let listing = match &self.at {
-            PageAt::Number(number, _) if self.is_later_number() => match ranked {
-                Some((whole, counted)) => {
-                    self.read_number(&ratings, *number, whole, counted, stores)
-                        .await
-                }
-                None => Err(ApiError::IndexUnavailable),
-            },
-            at => match self.walk(&stretches, ranked, stores).await {
-                Ok(walked) => self.cut_walked(at, walked, ranked.map(|(whole, _)| whole)),
+        let listing = match (later_number, ranked) {
+            (Some(number), Some((whole, counted))) => {
+                self.read_number(&ratings, number, whole, counted, stores)
+                    .await
+            }
+            (Some(_), None) => Err(ApiError::IndexUnavailable),
+            (None, ranked) => match self.walk(&stretches, ranked, stores).await {
+                Ok(walked) => self.cut_walked(walked, ranked.map(|(whole, _)| whole)),
                 Err(error) => Err(error),
             },
         };
@@ -105,8 +107,20 @@ impl PageRequest<'_> {
         }
     }
 
-    fn is_later_number(&self) -> bool {
-        matches!(self.at, PageAt::Number(number, _) if number != PageNumber::FIRST)
+    /// The number of the page, unless it is page 1 or a page by cursor.
+    fn later_number(&self) -> Option<PageNumber> {
+        match self.at {
+            PageAt::Number(number, _) if number != PageNumber::FIRST => Some(number),
+            PageAt::Number(..) | PageAt::Archive(_) | PageAt::Front | PageAt::Cursor(_) => None,
+        }
+    }
+
+    fn cursor(&self) -> Option<&Cursor> {
+        if let PageAt::Cursor(cursor) = &self.at {
+            Some(cursor)
+        } else {
+            None
+        }
     }
 
     /// The stretches that a page is made of: of each rating from the cursor on, or of all.
@@ -115,29 +129,33 @@ impl PageRequest<'_> {
         ratings: &'asked [ListingQuery],
         beginning: Option<&'asked Cd>,
     ) -> Vec<Stretch<'asked>> {
-        let whole = |listing| Stretch {
-            listing,
-            ..self.first_stretch(beginning)
+        let mut stretches = Vec::new();
+        let Some(cursor) = self.cursor() else {
+            for listing in ratings {
+                stretches.push(Stretch {
+                    listing,
+                    ..self.first_stretch(beginning)
+                });
+            }
+            return stretches;
         };
-        let PageAt::Cursor(cursor) = &self.at else {
-            return ratings.iter().map(whole).collect();
-        };
-        let mut stretches: Vec<Stretch<'_>> = ratings
+        let mut begins_here = ratings
             .iter()
-            .map(|listing| Stretch {
-                listing,
-                after: None,
-                ..self.stretch_from(cursor)
-            })
-            .collect();
+            .position(|listing| rating_of(listing) == cursor.rating)
+            .unwrap_or_default();
+        let mut ratings: Vec<&ListingQuery> = ratings.iter().collect();
         if cursor.direction == Direction::Backward {
-            stretches.reverse();
+            ratings.reverse();
+            begins_here = ratings.len() - 1 - begins_here;
         }
-        let begins_in = |stretch: &Stretch<'_>| rating_of(stretch.listing) == cursor.rating;
-        let place = stretches.iter().position(begins_in).unwrap_or_default();
-        let mut stretches = stretches.split_off(place);
-        if let Some(first) = stretches.first_mut() {
-            first.after = Some(&cursor.at);
+        for (place, listing) in ratings.into_iter().enumerate().skip(begins_here) {
+            let from_cursor = self.stretch_from(cursor);
+            let after = from_cursor.after.filter(|_| place == begins_here);
+            stretches.push(Stretch {
+                listing,
+                after,
+                ..from_cursor
+            });
         }
         stretches
     }
@@ -150,9 +168,9 @@ impl PageRequest<'_> {
         stores: &StoreClients,
     ) -> Result<Walked, ApiError> {
         let size = usize::from(self.query.page_size.get());
-        let direction = match &self.at {
-            PageAt::Cursor(cursor) => cursor.direction,
-            _ => Direction::Forward,
+        let direction = match self.cursor() {
+            Some(cursor) => cursor.direction,
+            None => Direction::Forward,
         };
         let mut walked = Walked::default();
         for (place, stretch) in stretches.iter().enumerate() {
@@ -181,13 +199,8 @@ impl PageRequest<'_> {
         Ok(walked)
     }
 
-    fn cut_walked(
-        &self,
-        at: &PageAt,
-        walked: Walked,
-        whole: Option<&Ranked>,
-    ) -> Result<ListingPage, ApiError> {
-        if let PageAt::Cursor(cursor) = at {
+    fn cut_walked(&self, walked: Walked, whole: Option<&Ranked>) -> Result<ListingPage, ApiError> {
+        if let Some(cursor) = self.cursor() {
             return Ok(ListingPage {
                 total: whole.map(|whole| whole.all),
                 ..walked.into_page(Order::Newest, cursor)
