@@ -72,7 +72,9 @@ fn comparison(base: &[Results], new: &[Results]) -> anyhow::Result<String> {
     writeln!(
         text,
         "Base and new are medians. new / base is the median of the rounds' ratios (lowest to highest).\n\
-         If 1 lies between the lowest and the highest, the rounds show no difference."
+         If 1 lies between the lowest and the highest, the rounds show no difference. If not, that may be chance:\n\
+         of {} equal figures, one has all its ratios on one side of 1.",
+        figures_for_one_by_chance(base.len()),
     )?;
     if !omitted.is_empty() {
         writeln!(text, "\nNot compared:")?;
@@ -180,6 +182,12 @@ fn ratio(base: f64, new: f64) -> f64 {
     if base == new { 1.0 } else { new / base }
 }
 
+/// Of so many equal figures, one has the ratios of all rounds on one side of 1.
+fn figures_for_one_by_chance(rounds: usize) -> f64 {
+    // Each round after the first agrees with it in one of two cases.
+    (1..rounds).map(|_| 2.0).product()
+}
+
 fn commits(rounds: &[Results]) -> String {
     let commits: BTreeSet<&str> = rounds
         .iter()
@@ -275,7 +283,8 @@ mod tests {
 
                 Base is b, new is n. Rounds: 2, in turns. The machine's load was 0.500 to 0.500 before a run.
                 Base and new are medians. new / base is the median of the rounds' ratios (lowest to highest).
-                If 1 lies between the lowest and the highest, the rounds show no difference.
+                If 1 lies between the lowest and the highest, the rounds show no difference. If not, that may be chance:
+                of 2 equal figures, one has all its ratios on one side of 1.
             "#]],
         );
     }
@@ -304,7 +313,8 @@ mod tests {
 
                 Base is b, new is n. Rounds: 2, in turns. The machine's load was 0.500 to 0.500 before a run.
                 Base and new are medians. new / base is the median of the rounds' ratios (lowest to highest).
-                If 1 lies between the lowest and the highest, the rounds show no difference.
+                If 1 lies between the lowest and the highest, the rounds show no difference. If not, that may be chance:
+                of 2 equal figures, one has all its ratios on one side of 1.
 
                 Not compared:
                 - fan-out: young: only the new revision has it

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::row::RowContent;
 
 /// Rows by what they are stored under. They are in a temporary file of SQLite, of which at most
-/// [`MEMORY_KIB`] are in memory. It is removed when the process ends, however it ends.
+/// 16 MiB are in memory. It is removed when the process ends, however it ends.
 pub struct EarlierRows {
     database: Connection,
     /// The names of the files, each of which rows name by its place.
