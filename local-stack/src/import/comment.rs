@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use table::{CommentPatch, NewComment, Table, WriteError};
 
 use super::{
-    ImportOptions, RowOutcome, date::rfc_3339, earlier::EarlierRow, emptied, row::ImportedRow,
+    ImportOptions, RowOutcome, date::rfc_3339, earlier::EarlierRow, emptied, imported::ImportedRow,
 };
 
 /// The message for a JSON array. A file that is one array gets it only once.

@@ -3,8 +3,6 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::row::RowContent;
-
 /// Rows by what they are stored under. They are in a temporary file of SQLite, of which at most
 /// 16 MiB are in memory. It is removed when the process ends, however it ends.
 pub struct EarlierRows {
@@ -47,12 +45,13 @@ impl EarlierRows {
         self.files.push(name.to_owned());
     }
 
-    pub(super) fn find(&self, content: &RowContent) -> rusqlite::Result<Option<EarlierRow>> {
+    /// The earlier row of this kind that is stored under this key.
+    pub(super) fn find(&self, kind: &str, key: &str) -> rusqlite::Result<Option<EarlierRow>> {
         let mut query = self
             .database
             .prepare_cached("SELECT file, line, stored FROM rows WHERE kind = ? AND key = ?")?;
         query
-            .query_row(params![content.kind(), content.key()], |row| {
+            .query_row(params![kind, key], |row| {
                 Ok(EarlierRow {
                     place: self.place(row.get(0)?, row.get(1)?),
                     stored: row.get(2)?,
@@ -70,7 +69,8 @@ impl EarlierRows {
 
     pub(super) fn add(
         &self,
-        content: &RowContent,
+        kind: &str,
+        key: &str,
         line: u64,
         stored: Option<&str>,
     ) -> rusqlite::Result<()> {
@@ -80,7 +80,7 @@ impl EarlierRows {
             "INSERT INTO rows VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET \
              file = excluded.file, line = excluded.line, stored = coalesce(excluded.stored, stored)",
         )?;
-        insert.execute(params![content.kind(), content.key(), file, line, stored])?;
+        insert.execute(params![kind, key, file, line, stored])?;
         Ok(())
     }
 }

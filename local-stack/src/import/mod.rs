@@ -19,6 +19,7 @@ mod comment;
 mod database;
 mod date;
 mod earlier;
+mod imported;
 mod lines;
 mod product;
 mod reading;
@@ -52,11 +53,12 @@ use comment::NOT_LINES;
 pub use comment::{parse_line, to_line};
 use earlier::EarlierRow;
 pub use earlier::EarlierRows;
+use imported::ImportedRow;
 pub use lines::LineReader;
 pub use product::to_product_line;
 pub(crate) use reading::Format;
 pub use reading::ReadingArgs;
-use row::{ImportRow, ImportRows, ImportedRow, RowContent};
+use row::{ImportRow, ImportRows, RowContent};
 pub use source::ImportSource;
 
 /// How many comments or records are written concurrently.
@@ -342,7 +344,7 @@ impl Import<'_> {
             self.finish_one().await?;
         }
         self.keys.insert(content.key().to_owned());
-        let earlier = self.earlier.find(&content)?;
+        let earlier = self.earlier.find(content.kind(), content.key())?;
         let table = self.table.clone();
         let options = self.options.clone();
         self.writes.spawn(async move {
@@ -375,8 +377,13 @@ impl Import<'_> {
             | RowOutcome::Repeated
             | RowOutcome::Unchanged
             | RowOutcome::Updated { .. } => {
-                self.earlier
-                    .add(&written.content, written.number, stored.as_deref())?
+                let content = &written.content;
+                self.earlier.add(
+                    content.kind(),
+                    content.key(),
+                    written.number,
+                    stored.as_deref(),
+                )?;
             }
             // The table does not say what such a row says.
             RowOutcome::Differing | RowOutcome::Refused(_) => {}

@@ -12,7 +12,7 @@ use super::{
     comment::{described, named},
     earlier::EarlierRow,
     emptied,
-    row::ImportedRow,
+    imported::ImportedRow,
 };
 
 /// A record to import: the fields of a line. Unknown ones are refused: a misspelt field would

@@ -4,7 +4,7 @@ use model::Timestamp;
 use table::{Table, WriteError};
 
 use super::{
-    ImportError, ImportOptions, RowOutcome, comment::CommentRow, earlier::EarlierRow,
+    ImportError, ImportOptions, comment::CommentRow, earlier::EarlierRow, imported::ImportedRow,
     product::ProductRow,
 };
 
@@ -48,23 +48,6 @@ impl RowContent {
         match self {
             Self::Comment(row) => row.import(table, options, earlier).await,
             Self::Product(row) => row.import(table, options, earlier).await,
-        }
-    }
-}
-
-/// What became of a row.
-#[derive(Debug)]
-pub(super) struct ImportedRow {
-    pub(super) outcome: RowOutcome,
-    /// In a dry run, what an import would have stored, as a line of an export.
-    pub(super) stored: Option<String>,
-}
-
-impl From<RowOutcome> for ImportedRow {
-    fn from(outcome: RowOutcome) -> Self {
-        Self {
-            outcome,
-            stored: None,
         }
     }
 }
