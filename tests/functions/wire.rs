@@ -1,5 +1,5 @@
-//! What a network, a proxy or the service makes of calls on a real wire: answers without a body,
-//! pages instead of answers, throttling, and answers that are lost.
+//! Calls on a real wire. A network, a proxy or the service loses answers or their bodies, sends web
+//! pages instead, or throttles. Nothing is then taken for absent, lost or written twice.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

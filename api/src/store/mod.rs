@@ -1,5 +1,5 @@
-//! The stores, and which of their answers may be believed: an invalid primary item is no comment,
-//! and a partition of the page index that is not ready has no answer.
+//! The stores, and which of their answers may be believed. An invalid primary item is no comment. A
+//! partition of the page index that is not ready has no answer.
 
 pub(crate) mod kept;
 mod newest_comments;

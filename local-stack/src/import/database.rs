@@ -1,7 +1,8 @@
 //! Tables as databases write them: cells between tabs, in which a backslash escapes.
 //!
-//! PostgreSQL (`COPY`) and MySQL (`INTO OUTFILE`, `mysqldump --tab`) write `\N` for no value, `\n`
-//! for a line end, or a backslash before it, and `\\` for a backslash. A quote is text.
+//! Seen in PostgreSQL 15 (`COPY`) and MariaDB 10.11 (`INTO OUTFILE`): `\N` is no value, and `\\` a
+//! backslash. PostgreSQL writes a line end as `\n`, MariaDB puts a backslash before it. A quote is
+//! text.
 
 /// Whether a line has a cell `\N`, which no other program writes.
 pub(super) fn has_null(line: &[u8]) -> bool {

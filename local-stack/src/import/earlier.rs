@@ -1,5 +1,5 @@
-//! The rows that a command has imported so far: by them a row repeats an earlier one, and in a dry
-//! run each row finds what an import would have stored.
+//! The rows that a command has imported so far. They show whether a row repeats an earlier one. In a
+//! dry run, they are what an import would have stored.
 
 use rusqlite::{Connection, OptionalExtension, params};
 

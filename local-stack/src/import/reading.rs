@@ -247,17 +247,20 @@ impl ReadingArgs {
             .any(|column| column == name || column.split('.').next() == Some(name))
     }
 
-    /// The reason why a row or a table with these columns is not imported: one that looks like a
-    /// status would be left out, and what the site hides would be published.
+    /// Refuses columns that nobody has decided about and that look like a status. Left out, they
+    /// would publish what the site hides.
+    ///
+    /// # Errors
+    /// Names the column, and what decides about it.
     pub(super) fn check_status<'a>(
         &self,
         names: impl IntoIterator<Item = &'a str>,
     ) -> Result<(), String> {
         for name in names {
-            let is_settled = self.takes(name)
+            let is_decided = self.takes(name)
                 || self.drop.iter().any(|dropped| dropped == name)
                 || (name == "status" && assigned(&self.map, name).is_some());
-            if !is_settled && looks_like_a_status(name) {
+            if !is_decided && looks_like_a_status(name) {
                 return Err(format!(
                     "{name:?} looks like a status, and no field takes it; --map status={name} does, with \
                      --value status:0=hidden for each of its values, and --drop {name} leaves it out"
