@@ -170,7 +170,13 @@ fn base_set_members(config: &RedisIndexConfig, comment: &Comment) -> [(String, i
     let score = comment.created_at.epoch_ms();
     let member = comment.id.to_string();
     comment.placement().base_sets().map(|set| {
-        let key = config.key_name(&set).replacen("pagemark", "barebare", 1);
+        let language = match &set.language {
+            Some(language) => language.as_str(),
+            None => model::ANY,
+        };
+        let part = [language, "/", set.rating.as_str()].concat();
+        let key = config.key_name(&set.product, &part);
+        let key = key.replacen("pagemark", "barebare", 1);
         (key, score, member.clone())
     })
 }

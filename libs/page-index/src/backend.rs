@@ -75,6 +75,12 @@ pub trait Edits {
         Ok(())
     }
 
+    /// Counts a product's comments again, and repairs the counts that are wrong. An index whose
+    /// counts cannot be wrong has nothing to do.
+    async fn recount(&self, _product: &ProductId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Removes a name from a partition's products that is not of a product in it.
     async fn forget_stray(
         &self,
@@ -166,6 +172,11 @@ pub trait Contents {
     ) -> Result<Vec<Vec<Option<f64>>>, StoreError>;
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError>;
+
+    /// Whether a product's totals are not those of its parts. The index scan looks deeper.
+    async fn is_miscounted(&self, _product: &ProductId) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError>;
 

@@ -13,7 +13,8 @@ pub enum IndexPart {
     Members(BTreeMap<BaseSet, Vec<(String, f64)>>),
     /// Names of products, escaped as in filter keys.
     Products(IndexPartition, Vec<String>),
-    Languages(ProductId, Vec<String>),
+    /// A product with wrong counts.
+    Miscounted(ProductId),
     /// A key that Pagemark never creates. A rebuild removes it.
     Unknown(String),
     /// A key with a value of the wrong type, and why it cannot be read. A rebuild removes it.

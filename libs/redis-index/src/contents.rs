@@ -8,18 +8,28 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use futures_util::future::try_join;
-use model::{BaseSet, FilterKey, Language, ProductId, plan::reconcile::Names};
+use model::{BaseSet, CommentId, ProductId, Rating, plan::reconcile::Names};
 use page_index::{Contents, IndexPart, IndexScanPosition, Markers};
 use process::{Remedy, StoreError};
 
-use crate::{RedisIndex, connection::Routed, keys::MARKER};
+use crate::{
+    RedisIndex,
+    connection::Routed,
+    keys::{MARKER, PartOfProduct, home_text, language_and_rating, part_of_product},
+};
 
 /// How many keys one step of an index scan reads: few, because a position stores the names of the
 /// keys that are left.
 const KEYS_COUNT: u32 = 100;
 
-/// How many members one step reads. Redis returns small sets whole, by default up to 128 members.
-const MEMBERS_COUNT: u32 = 500;
+/// The step of a key that follows a comparison of its counts.
+const MEMBERS_STEP: u64 = 1;
+
+/// How many names of products one step reads.
+const NAMES_COUNT: u32 = 500;
+
+/// How many comments one script call looks for. It blocks the server for about a millisecond.
+const ENTRIES_OF_A_CALL: usize = 50;
 
 #[async_trait]
 impl Contents for RedisIndex {
@@ -31,44 +41,70 @@ impl Contents for RedisIndex {
             let names = self.keys.products(self.keys.partition_of(product));
             Routed::new("SISMEMBER", &names).arg(product.escaped())
         });
-        let languages = products
+        let totals = products
             .iter()
-            .map(|product| Routed::new("SMEMBERS", &self.keys.languages(product)));
-        let (is_named, languages) = try_join(
+            .map(|product| Routed::new("HKEYS", &self.keys.totals(product)));
+        let (is_named, totals) = try_join(
             self.ask_all::<bool>(is_named),
-            self.ask_all::<BTreeSet<String>>(languages),
+            self.ask_all::<Vec<String>>(totals),
         )
         .await?;
-        let languages = languages
-            .into_iter()
-            .map(|tags| tags.iter().filter_map(|tag| language(tag)).collect());
-        let names = is_named
-            .into_iter()
-            .zip(languages)
-            .map(|(is_named, languages)| Names {
+        let mut names = BTreeMap::new();
+        for ((product, is_named), fields) in products.iter().zip(is_named).zip(totals) {
+            let mut languages = BTreeSet::new();
+            for field in &fields {
+                if let Some((language, _)) = language_and_rating(field) {
+                    languages.insert(language);
+                }
+            }
+            let of_product = Names {
                 is_named,
                 languages,
                 without_members: BTreeSet::new(),
-            });
-        Ok(products.iter().copied().cloned().zip(names).collect())
+            };
+            names.insert((*product).clone(), of_product);
+        }
+        Ok(names)
     }
 
     async fn scores(
         &self,
         asked: &[(&BaseSet, Vec<&str>)],
     ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        let command = |(set, members): &(&BaseSet, Vec<&str>)| {
-            Routed::new("ZMSCORE", &self.keys.base_set(set)).arg(members)
-        };
-        self.ask_all(asked.iter().map(command)).await
+        let mut by_product: BTreeMap<&ProductId, BTreeSet<&str>> = BTreeMap::new();
+        for (set, ids) in asked {
+            by_product.entry(&set.product).or_default().extend(ids);
+        }
+        let entries = self.entries(&by_product).await?;
+        let mut scores = Vec::with_capacity(asked.len());
+        for (set, ids) in asked {
+            let mut of_set = Vec::with_capacity(ids.len());
+            for id in ids {
+                let found = entries.get(&(&set.product, *id));
+                let member = found.into_iter().flatten().find(|entry| entry.is_in(set));
+                of_set.push(member.map(|entry| entry.score));
+            }
+            scores.push(of_set);
+        }
+        Ok(scores)
     }
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
-        self.ask_all(
-            sets.iter()
-                .map(|set| Routed::new("ZCARD", &self.keys.base_set(set))),
-        )
-        .await
+        let sizes = sets.iter().map(|set| {
+            let language = match &set.language {
+                Some(language) => language.as_str(),
+                None => model::ANY,
+            };
+            let field = [language, "/", set.rating.as_str()].concat();
+            Routed::new("HGET", &self.keys.totals(&set.product)).arg(field)
+        });
+        let sizes: Vec<Option<u64>> = self.ask_all(sizes).await?;
+        Ok(sizes.into_iter().map(Option::unwrap_or_default).collect())
+    }
+
+    async fn is_miscounted(&self, product: &ProductId) -> Result<bool, StoreError> {
+        let checked = self.check(product, &PartOfProduct::Open, Counts::Compared);
+        Ok(checked.await? != Checked::Right)
     }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
@@ -133,12 +169,6 @@ impl RedisIndex {
     }
 
     async fn read_from(&self, key: &str, cursor: u64) -> Result<(u64, IndexPart), StoreError> {
-        let scan = |command| {
-            Routed::new(command, key)
-                .arg(cursor)
-                .arg("COUNT")
-                .arg(MEMBERS_COUNT)
-        };
         let unknown = || Ok((0, IndexPart::Unknown(key.to_owned())));
         let Some((partition, name)) = self.keys.split(key) else {
             return unknown();
@@ -147,50 +177,213 @@ impl RedisIndex {
             return Ok((0, IndexPart::Nothing));
         }
         if name == "products" {
-            let (next, names) = self.ask(scan("SSCAN")).await?;
+            let scan = Routed::new("SSCAN", key).arg(cursor);
+            let (next, names) = self.ask(scan.arg("COUNT").arg(NAMES_COUNT)).await?;
             return Ok((next, IndexPart::Products(partition, names)));
         }
-        match product_key(name).filter(|(product, _)| self.keys.partition_of(product) == partition)
-        {
-            None => unknown(),
-            Some((product, None)) => {
-                let (next, names) = self.ask(scan("SSCAN")).await?;
-                Ok((next, IndexPart::Languages(product, names)))
+        match part_of_product(name) {
+            Some((product, part)) if self.keys.partition_of(&product) == partition => {
+                self.read_part(&product, &part, key, cursor).await
             }
-            Some((_, Some(set))) => {
-                let (next, members) = self.ask(scan("ZSCAN")).await?;
-                Ok((next, IndexPart::Members([(set, members)].into())))
+            Some(_) | None => unknown(),
+        }
+    }
+
+    /// Compares the counts of a key of a product, and reads its members. If the counts are wrong,
+    /// the members follow in a second step.
+    async fn read_part(
+        &self,
+        product: &ProductId,
+        part: &PartOfProduct,
+        key: &str,
+        cursor: u64,
+    ) -> Result<(u64, IndexPart), StoreError> {
+        if *part == PartOfProduct::Other {
+            return Ok((0, IndexPart::Nothing));
+        }
+        let has_members = matches!(part, PartOfProduct::Open | PartOfProduct::Block(_));
+        if cursor != MEMBERS_STEP {
+            match self.check(product, part, Counts::Compared).await? {
+                Checked::Right => {}
+                Checked::Wrong => {
+                    let next = if has_members { MEMBERS_STEP } else { 0 };
+                    return Ok((next, IndexPart::Miscounted(product.clone())));
+                }
+                Checked::Stray => return Ok((0, IndexPart::Unknown(key.to_owned()))),
             }
         }
+        if !has_members {
+            return Ok((0, IndexPart::Nothing));
+        }
+        let mut sets: BTreeMap<BaseSet, Vec<(String, f64)>> = BTreeMap::new();
+        for entry in self.members(key).await? {
+            let set = BaseSet {
+                product: product.clone(),
+                language: None,
+                rating: entry.rating,
+            };
+            let member = (entry.id.to_string(), entry.score);
+            sets.entry(set).or_default().push(member);
+        }
+        Ok((0, IndexPart::Members(sets)))
+    }
+
+    /// The comments of a block. Leaves out other members: a check of the counts finds those.
+    async fn members(&self, key: &str) -> Result<Vec<Entry>, StoreError> {
+        let all = Routed::new("ZRANGE", key).arg(0).arg(-1).arg("WITHSCORES");
+        let members: Vec<(String, f64)> = self.ask(all).await?;
+        Ok(members
+            .iter()
+            .filter_map(|(member, score)| Entry::read(member, *score))
+            .collect())
+    }
+
+    /// Compares the counts of a part of a product with what they count, or repairs them.
+    async fn check(
+        &self,
+        product: &ProductId,
+        part: &PartOfProduct,
+        counts: Counts,
+    ) -> Result<Checked, StoreError> {
+        let (name, bound) = match part {
+            PartOfProduct::Group(bound) => ("group", bound.as_str()),
+            PartOfProduct::Block(bound) => ("block", bound.as_str()),
+            PartOfProduct::Open | PartOfProduct::Totals | PartOfProduct::Other => ("open", ""),
+        };
+        let mut call = Routed::call(&self.scripts.check, &[self.keys.totals(product)])
+            .arg(u8::from(counts == Counts::Repaired))
+            .arg(name)
+            .arg(bound);
+        let block = match part {
+            PartOfProduct::Block(bound) => Some(self.keys.of_product(product, &block_name(bound))),
+            PartOfProduct::Open => Some(self.keys.of_product(product, "open")),
+            PartOfProduct::Totals | PartOfProduct::Group(_) | PartOfProduct::Other => None,
+        };
+        if let Some(block) = block {
+            for entry in self.members(&block).await? {
+                call = call.arg(entry.id.as_str()).arg(home_text(&entry.id));
+            }
+        }
+        let checked: String = self.ask(call).await?;
+        Ok(match checked.as_str() {
+            "right" => Checked::Right,
+            "stray" => Checked::Stray,
+            _ => Checked::Wrong,
+        })
+    }
+
+    /// Repairs the counts of a product, from its blocks to its totals.
+    ///
+    /// Each call leaves counts that fit the members which it has read. So comments may be added and
+    /// removed meanwhile. A list must be whole before its children can be counted in it.
+    pub(crate) async fn repair_counts(&self, product: &ProductId) -> Result<(), StoreError> {
+        self.check(product, &PartOfProduct::Open, Counts::Repaired)
+            .await?;
+        for group in self.bounds(product, "groups").await? {
+            let part = PartOfProduct::Group(group.clone());
+            self.check(product, &part, Counts::Repaired).await?;
+            for block in self.bounds(product, &format!("group/{group}")).await? {
+                let block = PartOfProduct::Block(block);
+                self.check(product, &block, Counts::Repaired).await?;
+            }
+            self.check(product, &part, Counts::Repaired).await?;
+        }
+        self.check(product, &PartOfProduct::Open, Counts::Repaired)
+            .await?;
+        Ok(())
+    }
+
+    /// The bounds of what the root or a group lists.
+    async fn bounds(&self, product: &ProductId, list: &str) -> Result<Vec<String>, StoreError> {
+        let key = self.keys.of_product(product, list);
+        self.ask(Routed::new("ZRANGE", &key).arg(0).arg(-1)).await
+    }
+
+    /// The members of comments, found by their ids.
+    async fn entries<'asked>(
+        &self,
+        by_product: &BTreeMap<&'asked ProductId, BTreeSet<&'asked str>>,
+    ) -> Result<BTreeMap<(&'asked ProductId, &'asked str), Vec<Entry>>, StoreError> {
+        let mut calls = Vec::new();
+        let mut asked = Vec::new();
+        for (product, ids) in by_product {
+            let ids: Vec<&str> = ids.iter().copied().collect();
+            for together in ids.chunks(ENTRIES_OF_A_CALL) {
+                let mut call = Routed::call(&self.scripts.entries, &[self.keys.totals(product)]);
+                for id in together {
+                    let home = match CommentId::parse(id) {
+                        Ok(id) => home_text(&id),
+                        Err(_) => String::new(),
+                    };
+                    call = call.arg(*id).arg(home);
+                    asked.push((*product, *id));
+                }
+                calls.push(call);
+            }
+        }
+        let answers: Vec<Vec<Vec<(String, f64)>>> = self.ask_all(calls).await?;
+        let mut entries = BTreeMap::new();
+        for (comment, members) in asked.into_iter().zip(answers.into_iter().flatten()) {
+            let of_comment = members
+                .iter()
+                .filter_map(|(member, score)| Entry::read(member, *score));
+            entries.insert(comment, of_comment.collect());
+        }
+        Ok(entries)
     }
 }
 
-/// The product that a key's name has, and the base set; `None` if it is the product's set of
-/// languages.
-fn product_key(name: &str) -> Option<(ProductId, Option<BaseSet>)> {
-    // A product may hold colons. A language and a rating hold none.
-    let (product, rest) = name.strip_prefix("PRODUCT#")?.rsplit_once(':')?;
-    let is_languages = rest == "languages";
-    // Product and filter are written as in a filter key, so the filter key's parser reads them.
-    let key = FilterKey::parse(&format!(
-        "PRODUCT#{product}/{}",
-        if is_languages { "~/~" } else { rest }
-    ))
-    .ok()?;
-    if is_languages {
-        return Some((key.product, None));
+/// A member of a block, `<id>,<language>,<rating>`.
+struct Entry {
+    id: CommentId,
+    language: String,
+    rating: Rating,
+    score: f64,
+}
+
+impl Entry {
+    fn read(member: &str, score: f64) -> Option<Self> {
+        let (id, placement) = member.split_once(',')?;
+        let (language, rating) = placement.split_once(',')?;
+        Some(Self {
+            id: CommentId::parse(id).ok()?,
+            language: language.to_owned(),
+            rating: Rating::new(rating.parse().ok()?).ok()?,
+            score,
+        })
     }
-    let [set] = key.filter.base_sets(&key.product).try_into().ok()?;
-    Some((key.product, Some(set)))
+
+    /// Whether the entry is in a base set: of its rating, and of its language or any.
+    fn is_in(&self, set: &BaseSet) -> bool {
+        let has_language = match &set.language {
+            Some(language) => language.as_str() == self.language,
+            None => true,
+        };
+        has_language && set.rating == self.rating
+    }
+}
+
+/// What a check of counts does about those that are wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    Compared,
+    Repaired,
+}
+
+/// What `check.lua` says about a part of a product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checked {
+    Right,
+    Wrong,
+    /// No other key names it.
+    Stray,
+}
+
+fn block_name(bound: &str) -> String {
+    ["block/", bound].concat()
 }
 
 /// A cursor as Redis counts it. Another text than a number begins, as an empty one does.
 fn number(cursor: &str) -> u64 {
     cursor.parse().unwrap_or(0)
-}
-
-pub(super) fn language(tag: &str) -> Option<Language> {
-    Language::parse_stored(tag)
-        .ok()
-        .filter(|language| language.as_str() == tag)
 }

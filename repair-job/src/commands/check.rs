@@ -236,8 +236,9 @@ impl ComparisonRows {
                 let key = name(product, language.as_ref());
                 self.add(key, ["name", &state, "named", NOTHING]);
             }
-            // It has no row: what the item implies is unknown until it is complete.
-            Drift::IncompleteItem(_) => {}
+            // It has no row: what the item implies is unknown until it is complete. Counts are not of
+            // one comment.
+            Drift::IncompleteItem(_) | Drift::WrongCounts(_) => {}
         }
     }
 

@@ -1,14 +1,13 @@
-//! Finds suspects by a scan of the page index: every member of every base set, and every name.
+//! Finds suspects by a scan of the page index: every comment of it, every name, and wrong counts.
 //!
 //! The scan of the table cannot see superfluous entries in the page index. ADR 21 says how this
-//! scan does. It checks a comment's scores only in the languages that had names then. So the
-//! language of a set must have a name, and a member must be in no other language with that rating.
+//! scan does.
 //!
 //! While some batches are compared, the next ones are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::{join, try_join, try_join_all};
+use futures_util::future::{join, try_join_all};
 use model::{
     BaseSet, CommentId, FilterKey, Language, ProductId,
     item::Image,
@@ -40,44 +39,33 @@ pub(crate) const STEPS_OF_A_COMMENT: u64 = ITEMS_PER_COMMENT / 2;
 
 #[derive(Default)]
 struct Batch {
-    in_any_language: BTreeMap<ProductId, BTreeSet<CommentId>>,
-    in_a_language: BTreeMap<BaseSet, BTreeSet<CommentId>>,
+    members: BTreeMap<ProductId, BTreeSet<CommentId>>,
     member_count: usize,
     names: BTreeSet<Name>,
     strays: BTreeSet<(IndexPartition, String)>,
+    miscounted: BTreeSet<ProductId>,
     steps: usize,
 }
 
 impl Batch {
     fn is_full(&self) -> bool {
-        let names = self.names.len() + self.strays.len();
+        let names = self.names.len() + self.strays.len() + self.miscounted.len();
         self.member_count >= TOGETHER || names >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
-    fn add_member(&mut self, set: BaseSet, id: CommentId) {
-        let ids = if set.language.is_some() {
-            self.in_a_language.entry(set).or_default()
-        } else {
-            self.in_any_language.entry(set.product).or_default()
-        };
+    fn add_member(&mut self, product: ProductId, id: CommentId) {
+        let ids = self.members.entry(product).or_default();
         self.member_count += usize::from(ids.insert(id));
     }
 
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
-        for (product, ids) in &self.in_any_language {
+        for (product, ids) in &self.members {
             parts
                 .entry(product.clone())
                 .or_default()
-                .in_any_language
+                .members
                 .insert(product.clone(), ids.clone());
-        }
-        for (set, ids) in &self.in_a_language {
-            parts
-                .entry(set.product.clone())
-                .or_default()
-                .in_a_language
-                .insert(set.clone(), ids.clone());
         }
         for name in &self.names {
             parts
@@ -90,7 +78,7 @@ impl Batch {
     }
 
     fn comments(&self) -> impl Iterator<Item = (CommentId, ProductId)> {
-        self.in_any_language
+        self.members
             .iter()
             .flat_map(|(product, ids)| ids.iter().map(|id| (id.clone(), product.clone())))
     }
@@ -98,17 +86,18 @@ impl Batch {
 
 /// What a scan reads of the page index.
 enum IndexEntry {
-    Member(BaseSet, CommentId),
+    Member(ProductId, CommentId),
     Name(Name),
     /// A name among a partition's products that is not of a product in it.
     Stray(IndexPartition, String),
+    Miscounted(ProductId),
     /// Something that only a rebuild removes.
     Unreadable(String),
 }
 
 fn member(set: &BaseSet, id: &str) -> IndexEntry {
     match CommentId::parse(id) {
-        Ok(id) => IndexEntry::Member(set.clone(), id),
+        Ok(id) => IndexEntry::Member(set.product.clone(), id),
         Err(_) => {
             IndexEntry::Unreadable(format!("the member {id:?} of {set} is not a comment's id"))
         }
@@ -125,17 +114,6 @@ fn product_name(index: &PageIndex, partition: IndexPartition, name: String) -> I
     }
 }
 
-fn language_name(product: &ProductId, name: &str) -> IndexEntry {
-    match Language::parse(name) {
-        Ok(language) if language.as_str() == name => {
-            IndexEntry::Name((product.clone(), Some(language)))
-        }
-        Ok(_) | Err(_) => {
-            IndexEntry::Unreadable(format!("the name {name:?} is not a language, of {product}"))
-        }
-    }
-}
-
 /// Whether a product, or a language of it, has a name.
 fn has_name(
     names: &BTreeMap<ProductId, Names>,
@@ -149,32 +127,6 @@ fn has_name(
         Some(language) => names.languages.contains(language),
         None => names.is_named,
     }
-}
-
-/// The set of the same rating and any language.
-fn of_any_language(set: &BaseSet) -> BaseSet {
-    BaseSet {
-        language: None,
-        ..set.clone()
-    }
-}
-
-/// The sets of the same rating and the product's other languages. A member of a language's set is
-/// in none of them.
-fn of_other_languages(set: &BaseSet, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
-    let Some(names) = names.get(&set.product) else {
-        return Vec::new();
-    };
-    let mut others = Vec::new();
-    for language in &names.languages {
-        if set.language.as_ref() != Some(language) {
-            others.push(BaseSet {
-                language: Some(language.clone()),
-                ..set.clone()
-            });
-        }
-    }
-    others
 }
 
 struct BatchesRead {
@@ -227,6 +179,7 @@ impl Finder for IndexScan<'_> {
         let mut comments: u64 = 0;
         for batch in &read.batches {
             suspects.strays.extend(batch.strays.iter().cloned());
+            suspects.miscounted.extend(batch.miscounted.iter().cloned());
             comments += u64::try_from(batch.comments().count()).unwrap_or(u64::MAX);
         }
         let steps = comments.saturating_mul(STEPS_OF_A_COMMENT);
@@ -294,12 +247,15 @@ impl<'run> IndexScan<'run> {
         batch.steps += 1;
         for entry in self.entries_of(part) {
             match entry {
-                IndexEntry::Member(set, id) => batch.add_member(set, id),
+                IndexEntry::Member(product, id) => batch.add_member(product, id),
                 IndexEntry::Name(name) => {
                     batch.names.insert(name);
                 }
                 IndexEntry::Stray(partition, name) => {
                     batch.strays.insert((partition, name));
+                }
+                IndexEntry::Miscounted(product) => {
+                    batch.miscounted.insert(product);
                 }
                 IndexEntry::Unreadable(what) => self
                     .run
@@ -340,14 +296,12 @@ impl<'run> IndexScan<'run> {
                     .map(|name| product_name(index, partition, name))
                     .collect()
             }
-            IndexPart::Languages(product, names) => {
-                if !self.is_current(&product) {
-                    return Vec::new();
+            IndexPart::Miscounted(product) => {
+                if self.is_current(&product) {
+                    vec![IndexEntry::Miscounted(product)]
+                } else {
+                    Vec::new()
                 }
-                names
-                    .iter()
-                    .map(|name| language_name(&product, name))
-                    .collect()
             }
         }
     }
@@ -380,16 +334,10 @@ impl<'run> IndexScan<'run> {
         let empty = index
             .without_members(batch.names.iter().cloned().collect())
             .await?;
-        let mut products: BTreeSet<&ProductId> = batch.in_any_language.keys().collect();
-        products.extend(batch.in_a_language.keys().map(|set| &set.product));
+        let mut products: BTreeSet<&ProductId> = batch.members.keys().collect();
         products.extend(empty.iter().map(|(product, _)| product));
         let names = index.names(&products).await?;
-        let (mut suspects, in_a_language) = try_join(
-            self.suspects_in_any_language(batch, &names),
-            self.suspects_in_a_language(batch, &names),
-        )
-        .await?;
-        suspects.join(in_a_language);
+        let mut suspects = self.suspect_members(batch, &names).await?;
         // The last member and its name are removed in one step. So a name whose members were
         // repaired away before the names were read is gone.
         for (product, language) in empty {
@@ -400,7 +348,7 @@ impl<'run> IndexScan<'run> {
         Ok(suspects)
     }
 
-    async fn suspects_in_any_language(
+    async fn suspect_members(
         &self,
         batch: &Batch,
         names: &BTreeMap<ProductId, Names>,
@@ -422,7 +370,7 @@ impl<'run> IndexScan<'run> {
             .collect();
         let no_names = Names::default();
         let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (product, ids) in &batch.in_any_language {
+        for (product, ids) in &batch.members {
             let names = names.get(product).unwrap_or(&no_names);
             for set in base_sets_in(product, &names.languages) {
                 wanted.insert(set, ids.iter().collect());
@@ -454,40 +402,6 @@ impl<'run> IndexScan<'run> {
                     .entry(id.clone())
                     .or_default()
                     .add(product, None);
-            }
-        }
-        Ok(suspects)
-    }
-
-    /// Finds the members of languages' sets that do not fit. Such a member is missing from the set
-    /// of any language, or is in two languages. Or the language of its set is not named.
-    async fn suspects_in_a_language(
-        &self,
-        batch: &Batch,
-        names: &BTreeMap<ProductId, Names>,
-    ) -> Result<Suspects, StoreError> {
-        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (set, ids) in &batch.in_a_language {
-            for other in of_other_languages(set, names) {
-                wanted.entry(other).or_default().extend(ids);
-            }
-            wanted.entry(of_any_language(set)).or_default().extend(ids);
-        }
-        let scores = scores_of(&self.run.job.index, &wanted).await?;
-        let mut suspects = Suspects::default();
-        for (set, ids) in &batch.in_a_language {
-            let language = set.language.as_ref();
-            let is_named = has_name(names, &set.product, language);
-            let of_any = of_any_language(set);
-            let others = of_other_languages(set, names);
-            for id in ids {
-                let is_right = is_named
-                    && scores.contains_key(&(&of_any, id))
-                    && !others.iter().any(|other| scores.contains_key(&(other, id)));
-                if !is_right {
-                    let places = suspects.comments.entry(id.clone()).or_default();
-                    places.add(&set.product, language);
-                }
             }
         }
         Ok(suspects)

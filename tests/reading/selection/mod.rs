@@ -13,7 +13,7 @@ use model::{
     Cd, Filter, Language, Order, ProductId, RatingCounts, RatingSet, Timestamp, plan::index_edits,
 };
 use page_index::{
-    CommentPosition, PageIndex, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
+    CommentPosition, IndexPart, PageIndex, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
 };
 use process::now;
 use rand::{
@@ -226,6 +226,62 @@ async fn every_rank_of_every_filter_is_that_of_a_brute_force_sort() {
             for product in &products {
                 check_product(&index, product, &mut random).await;
             }
+        }
+    })
+    .await;
+}
+
+/// The parts of an index that a scan finds wrong, and the number of members that it finds.
+async fn scan(index: &PageIndex) -> (Vec<IndexPart>, usize) {
+    let mut position = index.begin_index_scan().await.unwrap();
+    let mut wrong = Vec::new();
+    let mut members = 0;
+    while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
+        match part {
+            IndexPart::Members(sets) => members += sets.values().map(Vec::len).sum::<usize>(),
+            IndexPart::Products(..) | IndexPart::Nothing => {}
+            IndexPart::Miscounted(_) | IndexPart::Unknown(_) | IndexPart::Unreadable(..) => {
+                wrong.push(part);
+            }
+        }
+    }
+    (wrong, members)
+}
+
+/// In Redis, its blocks and groups are cut, emptied and removed.
+#[tokio::test]
+async fn a_large_product_that_grows_and_shrinks_at_random_keeps_its_ranks() {
+    for_each_index(async |index| {
+        let mut random = StdRng::seed_from_u64(21);
+        for shape in [SHAPES[0], SHAPES[4], SHAPES[12]] {
+            let mut product = shapes::product(shape, 18_000, &mut random);
+            fill(&index, std::slice::from_ref(&product), &mut random).await;
+            product.comments.shuffle(&mut random);
+            while !product.comments.is_empty() {
+                let number = product.comments.len();
+                assert_eq!(
+                    scan(&index).await,
+                    (Vec::new(), number),
+                    "{}",
+                    product.shape
+                );
+                let filters = filters();
+                for filter in [&Filter::ANY, filters.choose(&mut random).unwrap()] {
+                    let total = product.listing(filter, Order::Newest).len() as u64;
+                    let skips: Vec<u64> = (0..10).map(|_| random.random_range(0..=total)).collect();
+                    let as_of = product.comments.choose(&mut random).unwrap().cd.created_at;
+                    check_ranks(&index, &product, filter, None, &skips).await;
+                    check_ranks(&index, &product, filter, Some(as_of), &skips).await;
+                }
+                let removed = product.comments.split_off(number / 3);
+                let mut edits = Vec::new();
+                for comment in &removed {
+                    let placement = std::slice::from_ref(&comment.placement);
+                    edits.extend(index_edits(&comment.cd.id, None, placement));
+                }
+                index.apply(&edits).await.unwrap();
+            }
+            assert_eq!(scan(&index).await, (Vec::new(), 0));
         }
     })
     .await;

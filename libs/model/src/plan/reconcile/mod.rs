@@ -117,6 +117,8 @@ pub enum Drift {
     MissingName(ProductId, Option<Language>),
     #[display("{_0}{}", after_space(_1.as_ref()))]
     ExtraName(ProductId, Option<Language>),
+    /// The page index counts the product's comments wrong, or does not find them all by their ids.
+    WrongCounts(ProductId),
     /// The primary item under this key lacks its revision or a key of the index `primaries`, and
     /// nothing else.
     IncompleteItem(FilterKey),
