@@ -220,11 +220,7 @@ pub(crate) fn new_comment(comment: Comment) -> NewComment {
 }
 
 pub(crate) fn insertion(comment: &Comment) -> Vec<IndexEdit> {
-    index_edits(
-        &comment.id,
-        Some((&comment.placement(), comment.created_at)),
-        &[],
-    )
+    index_edits(&comment.id, Some(&comment.entry()), &[])
 }
 
 pub(crate) fn stream_writer(table: &Table) -> StreamWriter {

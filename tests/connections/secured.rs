@@ -57,17 +57,15 @@ async fn index_comments(index: &PageIndex) -> Result<(), StoreError> {
     for number in 0..COMMENTS {
         let id = id(number);
         creations.extend(data::index_comment(&id, &placement, created_at(number)));
-        deletions.extend(index_edits(&id, None, std::slice::from_ref(&placement)));
+        let entry = data::entry(&placement, created_at(number));
+        deletions.extend(index_edits(&id, None, &[entry]));
     }
     index.apply(&creations).await?;
     index.apply(&deletions).await?;
     let id = id(COMMENTS);
-    let first = data::placement(&product, "en", 2);
-    let second = data::placement(&product, "en", 3);
-    let both = [first.clone(), second.clone()];
-    let creation = data::index_comment(&id, &first, now());
-    index.apply(&creation).await?;
-    for last in [Some((&first, now())), Some((&second, now())), None] {
+    let both = [2, 3].map(|stars| data::entry(&data::placement(&product, "en", stars), now()));
+    index.apply(&index_edits(&id, Some(&both[0]), &[])).await?;
+    for last in [Some(&both[0]), Some(&both[1]), None] {
         index.apply(&index_edits(&id, last, &both)).await?;
     }
     Ok(())
@@ -109,7 +107,9 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
 /// The calls of the repair job outside a rebuild. It reads the ranks of comments, scans the index,
 /// advances the watermarks, and confirms the partitions.
 async fn compare(index: &PageIndex) -> Result<(), StoreError> {
-    index.ranks(&id(1), &Places::of([&placement(1)])).await?;
+    let places = Places::of(&data::entry(&placement(1), created_at(1)));
+    index.ranks(&id(1), &places).await?;
+    index.ranks(&id(1), &places.at_any_time()).await?;
     index.recount(&product()).await?;
     let mut position = index.begin_index_scan().await?;
     while index.next_index_part(&mut position).await?.is_some() {}

@@ -138,7 +138,11 @@ async fn keep_asking(
 /// is lost.
 async fn wait_for_a_failing_edit(index: &PageIndex, product: &ProductId) {
     let placement = data::placement(product, "en", 3);
-    let edits = index_edits(&data::comment_id("nobody"), None, &[placement]);
+    let edits = index_edits(
+        &data::comment_id("nobody"),
+        None,
+        &[data::entry(&placement, now())],
+    );
     wait_for("an edit that fails", async || {
         match index.apply(&edits).await {
             Ok(()) => Err("all edits succeed"),

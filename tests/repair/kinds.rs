@@ -142,8 +142,7 @@ async fn check_finds_and_repairs_damage_to_a_comment() {
     stores.finish().await;
 }
 
-/// Only an index in Redis stores counts: those of the totals, of blocks and of groups, and the times
-/// that lead from ids to blocks.
+/// Only an index in Redis stores counts: those of the totals, of blocks and of groups.
 #[tokio::test]
 async fn wrong_counts_in_redis_are_found_and_repaired() {
     let stores = Stores::start_ready_with_redis().await;
@@ -163,7 +162,7 @@ async fn wrong_counts_in_redis_are_found_and_repaired() {
         format!("ZPOPMIN {}", key("block/,-inf")),
         format!("ZADD {} 5 nobody,en,3", key("block/,-inf")),
         format!("ZADD {} 5 nobody,en,3", key("open")),
-        format!("DEL {}", key("times")),
+        format!("ZADD {} 5 nobody,6,en,3", key("open")),
         format!("DEL {}", key("totals")),
     ] {
         redis_server::ask::<redis::Value>(url, &command).await;

@@ -8,14 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use futures_util::future::try_join;
-use model::{BaseSet, CommentId, ProductId, Rating, plan::reconcile::Names};
-use page_index::{Contents, IndexPart, IndexScanPosition, Markers};
+use model::{BaseSet, CommentId, ProductId, RankEntry, plan::reconcile::Names};
+use page_index::{Contents, IndexPart, IndexScanPosition, Markers, Sought};
 use process::{Remedy, StoreError};
 
 use crate::{
     RedisIndex,
     connection::Routed,
-    keys::{MARKER, PartOfProduct, home_text, language_and_rating, part_of_product},
+    keys::{MARKER, PartOfProduct, language_and_rating, part_of_product},
+    member::entry_of,
 };
 
 /// How many keys one step of an index scan reads: few, because a position stores the names of the
@@ -28,8 +29,8 @@ const MEMBERS_STEP: u64 = 1;
 /// How many names of products one step reads.
 const NAMES_COUNT: u32 = 500;
 
-/// How many comments one script call looks for. It blocks the server for about a millisecond.
-const ENTRIES_OF_A_CALL: usize = 50;
+/// How many blocks one round trip reads.
+const BLOCKS_STEP: usize = 50;
 
 #[async_trait]
 impl Contents for RedisIndex {
@@ -67,26 +68,25 @@ impl Contents for RedisIndex {
         Ok(names)
     }
 
-    async fn scores(
-        &self,
-        asked: &[(&BaseSet, Vec<&str>)],
-    ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        let mut by_product: BTreeMap<&ProductId, BTreeSet<&str>> = BTreeMap::new();
-        for (set, ids) in asked {
-            by_product.entry(&set.product).or_default().extend(ids);
-        }
-        let entries = self.entries(&by_product).await?;
-        let mut scores = Vec::with_capacity(asked.len());
-        for (set, ids) in asked {
-            let mut of_set = Vec::with_capacity(ids.len());
-            for id in ids {
-                let found = entries.get(&(&set.product, *id));
-                let member = found.into_iter().flatten().find(|entry| entry.is_in(set));
-                of_set.push(member.map(|entry| entry.score));
+    async fn entries(&self, sought: &[Sought<'_>]) -> Result<Vec<Vec<RankEntry>>, StoreError> {
+        let calls = sought.iter().map(|Sought { product, id, times }| {
+            let call = Routed::call(&self.scripts.entries, &[self.keys.totals(product)]);
+            let times = times.iter().flatten().map(|time| time.epoch_ms());
+            call.arg(id.as_str()).arg(times.collect::<Vec<_>>())
+        });
+        let answers: Vec<Vec<String>> = self.ask_all(calls).await?;
+        let mut found = Vec::with_capacity(sought.len());
+        for (Sought { product, id, times }, members) in sought.iter().zip(answers) {
+            if times.is_none() {
+                found.push(self.entries_at_any_time(product, id).await?);
+                continue;
             }
-            scores.push(of_set);
+            let entries = members
+                .iter()
+                .filter_map(|member| entry_of(product, member));
+            found.push(entries.map(|(_, entry)| entry).collect());
         }
-        Ok(scores)
+        Ok(found)
     }
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
@@ -215,27 +215,26 @@ impl RedisIndex {
         if !has_members {
             return Ok((0, IndexPart::Nothing));
         }
-        let mut sets: BTreeMap<BaseSet, Vec<(String, f64)>> = BTreeMap::new();
-        for entry in self.members(key).await? {
-            let set = BaseSet {
-                product: product.clone(),
-                language: None,
-                rating: entry.rating,
-            };
-            let member = (entry.id.to_string(), entry.score);
-            sets.entry(set).or_default().push(member);
-        }
-        Ok((0, IndexPart::Members(sets)))
+        let entries = self.members(product, key).await?.entries;
+        Ok((0, IndexPart::Entries(entries)))
     }
 
-    /// The comments of a block. Leaves out other members: a check of the counts finds those.
-    async fn members(&self, key: &str) -> Result<Vec<Entry>, StoreError> {
-        let all = Routed::new("ZRANGE", key).arg(0).arg(-1).arg("WITHSCORES");
-        let members: Vec<(String, f64)> = self.ask(all).await?;
-        Ok(members
-            .iter()
-            .filter_map(|(member, score)| Entry::read(member, *score))
-            .collect())
+    async fn members(&self, product: &ProductId, block: &str) -> Result<Members, StoreError> {
+        let all = Routed::new("ZRANGE", block)
+            .arg(0)
+            .arg(-1)
+            .arg("WITHSCORES");
+        let all: Vec<(String, String)> = self.ask(all).await?;
+        let mut members = Members::default();
+        for (member, score) in all {
+            match entry_of(product, &member) {
+                Some((id, entry)) if score == entry.created_at.epoch_ms().to_string() => {
+                    members.entries.push((id, entry));
+                }
+                Some(_) | None => members.others.push(member),
+            }
+        }
+        Ok(members)
     }
 
     /// Compares the counts of a part of a product with what they count, or repairs them.
@@ -260,8 +259,8 @@ impl RedisIndex {
             PartOfProduct::Totals | PartOfProduct::Group(_) | PartOfProduct::Other => None,
         };
         if let Some(block) = block {
-            for entry in self.members(&block).await? {
-                call = call.arg(entry.id.as_str()).arg(home_text(&entry.id));
+            for member in self.members(product, &block).await?.others {
+                call = call.arg(member);
             }
         }
         let checked: String = self.ask(call).await?;
@@ -299,68 +298,42 @@ impl RedisIndex {
         self.ask(Routed::new("ZRANGE", &key).arg(0).arg(-1)).await
     }
 
-    /// The members of comments, found by their ids.
-    async fn entries<'asked>(
+    /// The entries of a comment whose creation time nobody knows: asks each block. What is moved to
+    /// another block meanwhile may be missed.
+    async fn entries_at_any_time(
         &self,
-        by_product: &BTreeMap<&'asked ProductId, BTreeSet<&'asked str>>,
-    ) -> Result<BTreeMap<(&'asked ProductId, &'asked str), Vec<Entry>>, StoreError> {
-        let mut calls = Vec::new();
-        let mut asked = Vec::new();
-        for (product, ids) in by_product {
-            let ids: Vec<&str> = ids.iter().copied().collect();
-            for together in ids.chunks(ENTRIES_OF_A_CALL) {
-                let mut call = Routed::call(&self.scripts.entries, &[self.keys.totals(product)]);
-                for id in together {
-                    let home = match CommentId::parse(id) {
-                        Ok(id) => home_text(&id),
-                        Err(_) => String::new(),
-                    };
-                    call = call.arg(*id).arg(home);
-                    asked.push((*product, *id));
-                }
-                calls.push(call);
-            }
+        product: &ProductId,
+        id: &CommentId,
+    ) -> Result<Vec<RankEntry>, StoreError> {
+        let mut blocks = vec!["open".to_owned()];
+        for group in self.bounds(product, "groups").await? {
+            let of_group = self.bounds(product, &format!("group/{group}")).await?;
+            blocks.extend(of_group.iter().map(|bound| block_name(bound)));
         }
-        let answers: Vec<Vec<Vec<(String, f64)>>> = self.ask_all(calls).await?;
-        let mut entries = BTreeMap::new();
-        for (comment, members) in asked.into_iter().zip(answers.into_iter().flatten()) {
-            let of_comment = members
-                .iter()
-                .filter_map(|(member, score)| Entry::read(member, *score));
-            entries.insert(comment, of_comment.collect());
+        let mut entries = Vec::new();
+        for together in blocks.chunks(BLOCKS_STEP) {
+            let reads = together.iter().map(|block| {
+                let block = self.keys.of_product(product, block);
+                Routed::new("ZRANGE", &block).arg(0).arg(-1)
+            });
+            let members: Vec<Vec<String>> = self.ask_all(reads).await?;
+            for member in members.iter().flatten() {
+                match entry_of(product, member) {
+                    Some((of, entry)) if of == *id => entries.push(entry),
+                    Some(_) | None => {}
+                }
+            }
         }
         Ok(entries)
     }
 }
 
-/// A member of a block, `<id>,<language>,<rating>`.
-struct Entry {
-    id: CommentId,
-    language: String,
-    rating: Rating,
-    score: f64,
-}
-
-impl Entry {
-    fn read(member: &str, score: f64) -> Option<Self> {
-        let (id, placement) = member.split_once(',')?;
-        let (language, rating) = placement.split_once(',')?;
-        Some(Self {
-            id: CommentId::parse(id).ok()?,
-            language: language.to_owned(),
-            rating: Rating::new(rating.parse().ok()?).ok()?,
-            score,
-        })
-    }
-
-    /// Whether the entry is in a base set: of its rating, and of its language or any.
-    fn is_in(&self, set: &BaseSet) -> bool {
-        let has_language = match &set.language {
-            Some(language) => language.as_str() == self.language,
-            None => true,
-        };
-        has_language && set.rating == self.rating
-    }
+/// What a block holds.
+#[derive(Default)]
+struct Members {
+    entries: Vec<(CommentId, RankEntry)>,
+    /// Members that are no comments of their score.
+    others: Vec<String>,
 }
 
 /// What a check of counts does about those that are wrong.

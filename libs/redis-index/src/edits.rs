@@ -3,15 +3,18 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::{Language, ProductId, Rating, plan::IndexEdit};
+use model::{Cd, Language, ProductId, Rating, plan::IndexEdit};
 use page_index::{Edits, IndexPartition};
 use process::StoreError;
 
-use crate::{RedisIndex, connection::Routed, keys::home_text};
+use crate::{RedisIndex, connection::Routed, member::member_of};
 
 /// How many edits of a product one script call applies. It blocks the server for about a
 /// millisecond.
 const EDITS_OF_A_CALL: usize = 64;
+
+/// How many script calls one round trip applies: some ten milliseconds of the server's time.
+const CALLS_STEP: usize = 16;
 
 #[async_trait]
 impl Edits for RedisIndex {
@@ -22,11 +25,19 @@ impl Edits for RedisIndex {
         }
         let mut calls = Vec::with_capacity(by_product.len());
         for (product, edits) in by_product {
-            for together in edits.chunks(EDITS_OF_A_CALL) {
-                calls.push(self.edit_call(product, together));
-            }
+            calls.extend(
+                edits
+                    .chunks(EDITS_OF_A_CALL)
+                    .map(|some| (product, some.to_vec())),
+            );
         }
-        self.ask_all::<()>(calls).await.map(drop)
+        for together in calls.chunks(CALLS_STEP) {
+            let calls = together
+                .iter()
+                .map(|(product, edits)| self.edit_call(product, edits));
+            self.ask_all::<()>(calls).await?;
+        }
+        Ok(())
     }
 
     /// Only the product has a name of its own. Its languages follow from its totals.
@@ -56,15 +67,19 @@ impl RedisIndex {
         ];
         let mut call = Routed::call(&self.scripts.edit, &keys).arg(product.escaped());
         for edit in edits {
-            call = call.arg(edit.id.as_str()).arg(home_text(&edit.id));
+            call = call.arg(edit.id.as_str());
             call = match (placement_of(edit), edit.created_at) {
-                (Some((language, rating)), Some(created_at)) => call
-                    .arg(created_at.epoch_ms())
-                    .arg(language.as_str())
-                    .arg(rating.as_str()),
-                (None, _) | (_, None) => call.arg("").arg("").arg(""),
+                (Some((language, rating)), Some(created_at)) => {
+                    let id = edit.id.clone();
+                    let member = member_of(&Cd { created_at, id }, language, rating);
+                    call.arg(created_at.epoch_ms()).arg(member)
+                }
+                (None, _) | (_, None) => call.arg("").arg(""),
             };
-            call = call.arg(u8::from(!edit.remove.is_empty()));
+            call = call.arg(edit.remove_at.len());
+            for time in &edit.remove_at {
+                call = call.arg(time.epoch_ms());
+            }
         }
         call
     }

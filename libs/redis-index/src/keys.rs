@@ -1,6 +1,6 @@
 //! The names of the page index's keys.
 
-use model::{CommentId, FilterKey, Language, ProductId, Rating};
+use model::{FilterKey, Language, ProductId, Rating};
 use page_index::IndexPartition;
 
 /// A marker's name with the version of the layout. A partition with a different layout lacks this
@@ -25,7 +25,7 @@ pub(super) enum PartOfProduct {
     Block(String),
     /// The list of a group's blocks, or their counts, by the group's bound.
     Group(String),
-    /// The root, its counts, and the times of ids. The check of the totals compares the first two.
+    /// The root and its counts. The check of the totals compares them.
     Other,
 }
 
@@ -113,7 +113,7 @@ pub(super) fn part_of_product(name: &str) -> Option<(ProductId, PartOfProduct)> 
         None => match part {
             "open" => PartOfProduct::Open,
             "totals" => PartOfProduct::Totals,
-            "groups" | "counts" | "times" => PartOfProduct::Other,
+            "groups" | "counts" => PartOfProduct::Other,
             _ => return None,
         },
         Some(("block", bound)) => PartOfProduct::Block(bound.to_owned()),
@@ -121,14 +121,6 @@ pub(super) fn part_of_product(name: &str) -> Option<(ProductId, PartOfProduct)> 
         Some(_) => return None,
     };
     Some((product, part))
-}
-
-/// The time that an id holds, in milliseconds; empty if it holds none.
-pub(super) fn home_text(id: &CommentId) -> String {
-    match id.time() {
-        Some(time) => time.epoch_ms().to_string(),
-        None => String::new(),
-    }
 }
 
 /// What a field of the totals counts; `None` if that is not one language.

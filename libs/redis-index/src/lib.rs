@@ -10,6 +10,7 @@ mod error;
 mod iam;
 mod keys;
 mod markers;
+mod member;
 mod reads;
 mod rebuild;
 mod scripts;

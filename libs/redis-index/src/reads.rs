@@ -4,10 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{
-    Cd, CommentId, Filter, Language, Malformed, Order, ProductId, RatingCounts, RatingSet,
-    Timestamp,
-};
+use model::{Filter, Language, Malformed, Order, ProductId, RatingCounts, RatingSet, Timestamp};
 use page_index::{
     CommentPosition, IndexPartition, Marker, PositionQuery, RankedQuery, RawRanked, Reads, Stats,
     StatsWanted,
@@ -17,8 +14,9 @@ use process::{Store, StoreError};
 use crate::{
     RedisIndex,
     connection::Routed,
-    keys::{home_text, language_and_rating},
+    keys::language_and_rating,
     markers::{MarkerFields, marker_of_fields},
+    member::cd_of,
 };
 
 /// Number of queries that one pipeline asks: some milliseconds of the server's time. A page takes
@@ -32,20 +30,17 @@ const NAMES_STEP: usize = 1_000;
 /// in a rebuild, and whenever repair advances the watermark.
 const NAMES_STARTS_MAX: usize = 3;
 
-/// Members, and their scores unless their ids hold these.
-type Members = Vec<(String, Option<f64>)>;
-
 /// What `ranked.lua` returns, in its order.
 type RankedFields = (
     MarkerFields,
-    Members,
+    Vec<String>,
     u64,
     u64,
     u64,
-    Members,
+    Vec<String>,
     Vec<u64>,
     Vec<u64>,
-    Members,
+    Vec<String>,
     BTreeMap<String, u64>,
 );
 
@@ -53,7 +48,7 @@ type RankedFields = (
 struct FoundStats {
     by_rating: Vec<u64>,
     by_rating_in_any_language: Vec<u64>,
-    last_comment: Members,
+    last_comment: Vec<String>,
     /// The totals by field, `<language>/<rating>`.
     totals: BTreeMap<String, u64>,
 }
@@ -91,7 +86,6 @@ impl Reads for RedisIndex {
             .arg(ratings_text(filter))
             .arg(cd.id.as_str())
             .arg(cd.created_at.epoch_ms())
-            .arg(home_text(&cd.id))
             .arg(score_text(settled_at));
         let (marker, others, preceding, settled): (MarkerFields, u64, u64, u64) =
             self.ask(call).await?;
@@ -192,8 +186,8 @@ fn read_ranked(
         totals,
     ) = fields;
     let mut comments = Vec::with_capacity(members.len());
-    for (member, score) in &members {
-        comments.push(cd_of(member, *score)?);
+    for member in &members {
+        comments.push(cd_of(member)?);
     }
     if query.order == Order::Oldest {
         comments.reverse();
@@ -266,33 +260,11 @@ fn score_text(instant: Option<Timestamp>) -> String {
     }
 }
 
-/// The comment of a member, `<id>,<language>,<rating>`. Without a score, its id holds the time.
-fn cd_of(member: &str, score: Option<f64>) -> Result<Cd, StoreError> {
-    let id = member.split(',').next().unwrap_or_default();
-    let id = CommentId::parse(id).map_err(|error| Malformed::new("member", error.to_string()))?;
-    let created_at = match score {
-        Some(score) => timestamp_of(score)?,
-        None => id
-            .time()
-            .ok_or_else(|| Malformed::new("member", format!("{member:?} holds no time")))?,
-    };
-    Ok(Cd { created_at, id })
-}
-
-fn time_of_first(members: &Members) -> Result<Option<Timestamp>, StoreError> {
+fn time_of_first(members: &[String]) -> Result<Option<Timestamp>, StoreError> {
     match members.first() {
-        Some((member, score)) => Ok(Some(cd_of(member, *score)?.created_at)),
+        Some(member) => Ok(Some(cd_of(member)?.created_at)),
         None => Ok(None),
     }
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "scores are whole milliseconds, exact in a double"
-)]
-fn timestamp_of(score: f64) -> Result<Timestamp, StoreError> {
-    Ok(Timestamp::from_epoch_ms(score as i64)
-        .map_err(|error| Malformed::new("score", error.to_string()))?)
 }
 
 fn product_of(escaped: &str) -> Result<ProductId, Malformed> {

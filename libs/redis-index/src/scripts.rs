@@ -1,7 +1,8 @@
 //! The Lua scripts. They are called by digest, and loaded when a server does not have them.
 //!
 //! The first line is for Redis 7 and Valkey. In a cluster it makes the server refuse keys of other
-//! slots. It also lets read-only scripts run when the server's memory is full.
+//! slots, but not keys that a call does not declare. It also lets read-only scripts run when the
+//! server's memory is full.
 
 use redis::Script;
 

@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{join, try_join_all};
 use model::{
-    BaseSet, CommentId, FilterKey, Language, ProductId,
+    CommentId, FilterKey, Language, ProductId, RankEntry,
     item::Image,
-    plan::reconcile::{Names, Ranks, base_sets_in, plan_ranks},
+    plan::reconcile::{Names, Ranks, plan_ranks},
 };
 use page_index::{IndexPart, IndexPartition, IndexScanPosition, Name, PageIndex};
 use process::{Remedy, Store, StoreError};
 use tokio::time::{Duration, Instant};
 
-use super::{ITEMS_PER_COMMENT, scores_of};
+use super::ITEMS_PER_COMMENT;
 use crate::{
     repair::{
         index_snapshot::IndexSnapshot,
@@ -39,7 +39,7 @@ pub(crate) const STEPS_OF_A_COMMENT: u64 = ITEMS_PER_COMMENT / 2;
 
 #[derive(Default)]
 struct Batch {
-    members: BTreeMap<ProductId, BTreeSet<CommentId>>,
+    members: BTreeMap<ProductId, BTreeMap<CommentId, BTreeSet<RankEntry>>>,
     member_count: usize,
     names: BTreeSet<Name>,
     strays: BTreeSet<(IndexPartition, String)>,
@@ -53,9 +53,11 @@ impl Batch {
         self.member_count >= TOGETHER || names >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
-    fn add_member(&mut self, product: ProductId, id: CommentId) {
-        let ids = self.members.entry(product).or_default();
-        self.member_count += usize::from(ids.insert(id));
+    fn add_member(&mut self, id: CommentId, entry: RankEntry) {
+        let product = entry.placement.product.clone();
+        let comments = self.members.entry(product).or_default();
+        let is_new = comments.entry(id).or_default().insert(entry);
+        self.member_count += usize::from(is_new);
     }
 
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
@@ -80,28 +82,19 @@ impl Batch {
     fn comments(&self) -> impl Iterator<Item = (CommentId, ProductId)> {
         self.members
             .iter()
-            .flat_map(|(product, ids)| ids.iter().map(|id| (id.clone(), product.clone())))
+            .flat_map(|(product, ids)| ids.keys().map(|id| (id.clone(), product.clone())))
     }
 }
 
 /// What a scan reads of the page index.
 enum IndexEntry {
-    Member(ProductId, CommentId),
+    Member(CommentId, RankEntry),
     Name(Name),
     /// A name among a partition's products that is not of a product in it.
     Stray(IndexPartition, String),
     Miscounted(ProductId),
     /// Something that only a rebuild removes.
     Unreadable(String),
-}
-
-fn member(set: &BaseSet, id: &str) -> IndexEntry {
-    match CommentId::parse(id) {
-        Ok(id) => IndexEntry::Member(set.product.clone(), id),
-        Err(_) => {
-            IndexEntry::Unreadable(format!("the member {id:?} of {set} is not a comment's id"))
-        }
-    }
 }
 
 /// Reads the name of a product, which is escaped as in filter keys.
@@ -247,7 +240,7 @@ impl<'run> IndexScan<'run> {
         batch.steps += 1;
         for entry in self.entries_of(part) {
             match entry {
-                IndexEntry::Member(product, id) => batch.add_member(product, id),
+                IndexEntry::Member(id, entry) => batch.add_member(id, entry),
                 IndexEntry::Name(name) => {
                     batch.names.insert(name);
                 }
@@ -275,16 +268,14 @@ impl<'run> IndexScan<'run> {
             IndexPart::Unknown(key) => vec![IndexEntry::Unreadable(format!(
                 "the key {key:?} is not the page index's"
             ))],
-            IndexPart::Members(sets) => {
-                let mut entries = Vec::new();
-                for (set, members) in sets {
-                    if self.is_current(&set.product) {
-                        let count = u64::try_from(members.len()).unwrap_or(u64::MAX);
-                        self.run.ledger.report().members += count;
-                        entries.extend(members.iter().map(|(id, _)| member(&set, id)));
-                    }
-                }
-                entries
+            IndexPart::Entries(mut comments) => {
+                comments.retain(|(_, entry)| self.is_current(&entry.placement.product));
+                let count = u64::try_from(comments.len()).unwrap_or(u64::MAX);
+                self.run.ledger.report().members += count;
+                let members = comments.into_iter();
+                members
+                    .map(|(id, entry)| IndexEntry::Member(id, entry))
+                    .collect()
             }
             IndexPart::Products(partition, names) => {
                 if !self.snapshot.has(partition) {
@@ -369,39 +360,23 @@ impl<'run> IndexScan<'run> {
             .map(|image| ((&image.id, &image.placement.product), image))
             .collect();
         let no_names = Names::default();
-        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (product, ids) in &batch.members {
-            let names = names.get(product).unwrap_or(&no_names);
-            for set in base_sets_in(product, &names.languages) {
-                wanted.insert(set, ids.iter().collect());
-            }
-        }
-        let mut scores: BTreeMap<(&CommentId, &ProductId), BTreeMap<BaseSet, f64>> =
-            BTreeMap::new();
-        for ((set, id), score) in scores_of(&job.index, &wanted).await? {
-            scores
-                .entry((id, &set.product))
-                .or_default()
-                .insert(set.clone(), score);
-        }
         let mut suspects = Suspects::default();
-        for (id, product) in &keys {
-            let last = of_table
-                .get(&(id, product))
-                .map(|image| (&image.placement, image.created_at));
+        for (product, comments) in &batch.members {
             let names = names.get(product).unwrap_or(&no_names);
-            let ranks = Ranks {
-                names: [(product.clone(), names.clone())].into(),
-                scores: scores.remove(&(id, product)).unwrap_or_default(),
-            };
-            // A language without a name also counts as a difference. So a comment without
-            // differences was compared in all its sets.
-            if last.is_none() || !plan_ranks(id, last, &ranks).drift.is_empty() {
-                suspects
-                    .comments
-                    .entry(id.clone())
-                    .or_default()
-                    .add(product, None);
+            for (id, entries) in comments {
+                let last = of_table.get(&(id, product)).map(|image| image.entry());
+                let ranks = Ranks::new(
+                    [(product.clone(), names.clone())].into(),
+                    entries.iter().cloned(),
+                );
+                // A language without a name also counts as a difference. So a comment without
+                // differences was compared in all its sets.
+                if last.is_none() || !plan_ranks(id, last.as_ref(), &ranks).drift.is_empty() {
+                    let places = suspects.comments.entry(id.clone()).or_default();
+                    for entry in entries {
+                        places.add_entry(entry);
+                    }
+                }
             }
         }
         Ok(suspects)

@@ -416,18 +416,9 @@ impl Repair<'_> {
     }
 
     fn places_in_scope(&self) -> Places {
-        let mut within = Places::default();
-        for (product, languages) in self.places.iter() {
-            let partition = self.run.job.index.partition_of(product);
-            if !self.scope.index.has(partition) {
-                continue;
-            }
-            within.add(product, None);
-            for language in languages {
-                within.add(product, Some(language));
-            }
-        }
-        within
+        let index = &self.run.job.index;
+        self.places
+            .within(|product| self.scope.index.has(index.partition_of(product)))
     }
 
     /// Repairs the entries in the page index that are in the scope, then reads the primary item
@@ -443,7 +434,7 @@ impl Repair<'_> {
             return Ok(());
         }
         let ranks = index.ranks(self.id, &places).await?;
-        let plan = plan_ranks(self.id, collection.last(), &ranks);
+        let plan = plan_ranks(self.id, collection.last().as_ref(), &ranks);
         if plan.edits.is_empty() {
             return Ok(());
         }

@@ -22,11 +22,8 @@ async fn a_full_server_still_answers_and_accepts_edits_when_it_has_room_again() 
     check_positions(&index, &product, &filter).await;
     check_stats(&index, &product, &Filter::ANY).await;
     let comment = &product.comments[0];
-    let edits = index_edits(
-        &comment.cd.id,
-        None,
-        std::slice::from_ref(&comment.placement),
-    );
+    let entry = data::entry(&comment.placement, comment.cd.created_at);
+    let edits = index_edits(&comment.cd.id, None, &[entry]);
     let error = index.apply(&edits).await.unwrap_err();
     assert!(
         error.is_unavailable(),

@@ -53,11 +53,17 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
         }
         let language = ["en", "pt-BR", "zh-Hant-TW"].choose(random).unwrap();
         let before = data::placement(&last.product, language, random.random_range(1..=5));
-        let all = [before.clone(), last.clone()];
-        first.extend(data::index_comment(id, &before, created_at));
-        then.extend(index_edits(id, Some((last, created_at)), &all));
+        let last = data::entry(last, created_at);
+        // A third of those had another creation time before.
+        let moved_ms = [0, 0, -1][random.random_range(0..3)];
+        let all = [
+            data::entry(&before, created_at.plus_ms(moved_ms)),
+            last.clone(),
+        ];
+        first.extend(index_edits(id, Some(&all[0]), &[]));
+        then.extend(index_edits(id, Some(&last), &all));
         let deleted = data::comment_id(&format!("deleted.{id}"));
-        first.extend(data::index_comment(&deleted, &before, created_at));
+        first.extend(index_edits(&deleted, Some(&all[0]), &[]));
         then.extend(index_edits(&deleted, None, &all));
     }
     first.shuffle(random);
@@ -238,7 +244,7 @@ async fn scan(index: &PageIndex) -> (Vec<IndexPart>, usize) {
     let mut members = 0;
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
         match part {
-            IndexPart::Members(sets) => members += sets.values().map(Vec::len).sum::<usize>(),
+            IndexPart::Entries(entries) => members += entries.len(),
             IndexPart::Products(..) | IndexPart::Nothing => {}
             IndexPart::Miscounted(_) | IndexPart::Unknown(_) | IndexPart::Unreadable(..) => {
                 wrong.push(part);
@@ -276,8 +282,8 @@ async fn a_large_product_that_grows_and_shrinks_at_random_keeps_its_ranks() {
                 let removed = product.comments.split_off(number / 3);
                 let mut edits = Vec::new();
                 for comment in &removed {
-                    let placement = std::slice::from_ref(&comment.placement);
-                    edits.extend(index_edits(&comment.cd.id, None, placement));
+                    let entry = data::entry(&comment.placement, comment.cd.created_at);
+                    edits.extend(index_edits(&comment.cd.id, None, &[entry]));
                 }
                 index.apply(&edits).await.unwrap();
             }

@@ -1,11 +1,12 @@
 -- A product's comments in counted blocks. Every script about a product begins with this file.
 --
 -- The newest comments are in the open block, all others in closed blocks. A block is a sorted set of members
--- `<id>,<language>,<rating>` by creation time. A group lists blocks, and the root lists groups. Both are nodes: a sorted
+-- `<id>,<language>,<rating>` by creation time. If the id is no ULID of that time, the member holds it in milliseconds:
+-- `<id>,<time>,<language>,<rating>`. So a member says everything about its comment. A group lists blocks, and the root lists groups. Both are nodes: a sorted
 -- set of bounds `<id>,<time>` by time, and a hash with the children's numbers of comments. A bound is the place of the
 -- first comment that a child had. A child holds what is between its bound and the next one. The first child's bound is
--- before all others; this child stays when it is empty. `totals` says how many comments there are of each language and rating, how many of them are in closed
--- blocks (`#`), and whether `times` is in use (`@`).
+-- before all others; this child stays when it is empty. `totals` says how many comments there are of each language and
+-- rating, and how many of them are in closed blocks (`#`).
 --
 -- `totals` implies which other keys exist. So a script declares that key only, and finds the others. While a slot moves,
 -- some of a product's keys may be on another server. The server that gives the slot away refuses access to such a key.
@@ -65,12 +66,12 @@ end
 -- A product as its totals describe it.
 local function describe(totals)
   local stem = string.sub(totals, 1, -#'totals' - 1)
-  local product = { totals = totals, stem = stem, open = stem .. 'open', times = stem .. 'times' }
-  local fields = redis.call('HMGET', totals, '~/1', '~/2', '~/3', '~/4', '~/5', '#', '@')
+  local product = { totals = totals, stem = stem, open = stem .. 'open' }
+  local fields = redis.call('HMGET', totals, '~/1', '~/2', '~/3', '~/4', '~/5', '#')
   for at = 1, 6 do fields[at] = tonumber(fields[at] or 0) end
   product.by_rating = { unpack(fields, 1, 5) }
   product.size = sum(product.by_rating)
-  product.closed_size, product.has_times = fields[6], fields[7]
+  product.closed_size = fields[6]
   product.open_size = product.size - product.closed_size
   return product
 end
@@ -154,21 +155,15 @@ local function locate(product, place)
   return at
 end
 
-local function parts_of(member) return string.match(member, '^([^,]+),([^,]+),([1-5])$') end
+-- The id, the language and the rating of a member.
+local function parts_of(member) return string.match(member, '^([^,]+),[-%d,]-([^,]+),([1-5])$') end
 
--- The members of a comment, each with its time and place. `home` is the time that the id holds, '' for none.
-local function entries_of(product, id, home)
-  local found, times = {}, { home }
-  if product.size == 0 then return found end
-  local stored = product.has_times and redis.call('HGET', product.times, id)
-  if stored and stored ~= home then times[2] = stored end
-  for _, time in ipairs(times) do
-    if time ~= '' then
-      local at = locate(product, place_of(time, id))
-      for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.block, time, time)) do
-        if string.sub(member, 1, #id + 1) == id .. ',' then found[#found + 1] = { member = member, time = time, at = at } end
-      end
-    end
+-- The members that a comment has at a time, and where they are.
+local function entries_of(product, id, time)
+  if product.size == 0 then return {} end
+  local at, found = locate(product, place_of(time, id)), {}
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', at.block, time, time)) do
+    if string.sub(member, 1, #id + 1) == id .. ',' then found[#found + 1] = member end
   end
-  return found
+  return found, at
 end

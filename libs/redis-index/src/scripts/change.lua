@@ -230,8 +230,8 @@ local function reopen(product)
   unlist_block(product, at)
 end
 
-local function add(product, time, id, language, rating)
-  local at, member = locate(product, place_of(time, id)), id .. ',' .. language .. ',' .. rating
+local function add(product, time, id, member)
+  local at = locate(product, place_of(time, id))
   if redis.call('ZADD', at.block, time, member) == 1 then count(product, at, member, 1) end
   if at.group then
     if redis.call('ZCARD', at.block) > BLOCK_MAX then cut_block(product, at) end
@@ -240,10 +240,10 @@ local function add(product, time, id, language, rating)
   end
 end
 
-local function remove(product, entry)
-  if not entry.at.group and product.open_size == 1 and product.closed_size > 0 then reopen(product) end
-  if redis.call('ZREM', entry.at.block, entry.member) == 0 then return end
+local function remove(product, at, member)
+  if not at.group and product.open_size == 1 and product.closed_size > 0 then reopen(product) end
+  if redis.call('ZREM', at.block, member) == 0 then return end
   product.oldest_open = nil
-  count(product, entry.at, entry.member, -1)
-  if entry.at.group and redis.call('EXISTS', entry.at.block) == 0 then unlist_block(product, entry.at) end
+  count(product, at, member, -1)
+  if at.group and redis.call('EXISTS', at.block) == 0 then unlist_block(product, at) end
 end

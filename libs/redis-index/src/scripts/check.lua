@@ -4,7 +4,7 @@
 -- - '1' to repair
 -- - the part: group, block, or open for the open block and the totals
 -- - the bound of the group or block
--- - for the comments of a block, their ids and the times that these hold, '' for none
+-- - members of a block that are no comments of their score
 -- Returns right, wrong, or stray for a group or block that no other key names.
 local is_repaired, part, bound = ARGV[1] == '1', ARGV[2], ARGV[3]
 local product = describe(KEYS[1])
@@ -58,7 +58,7 @@ local function check_totals()
   local found = redis.call('HGETALL', product.totals)
   for at = 1, #found, 2 do
     local field, number = found[at], expected[found[at]] or 0
-    if field ~= '@' and (tonumber(found[at + 1]) ~= number or number == 0) then
+    if tonumber(found[at + 1]) ~= number or number == 0 then
       is_right = false
       if is_repaired then redis.call('HDEL', product.totals, field) end
     else
@@ -115,37 +115,21 @@ local function is_placed(block, member, time)
   return newest[2] == time and sorts_after(member, newest[1])
 end
 
--- Whether the id of a comment leads to its time: it holds the time, or `times` does. An unknown comment came just now.
-local function is_found(id, home, time)
-  if not home or home == time then return true end
-  return product.has_times and redis.call('HGET', product.times, id) == time
-end
-
--- Lets an id lead to its time, unless it already leads to another one. Returns whether it did.
-local function remember_time(id, time)
-  local stored = redis.call('HGET', product.times, id)
-  if stored and stored ~= time then return false end
-  redis.call('HSET', product.times, id, time)
-  redis.call('HSET', product.totals, '@', '1')
-  product.has_times = '1'
-  return true
-end
-
--- Whether a block's members are comments whose ids lead to it. Removes those that are not. Members have an order, so if
--- the first and the last one are in place, all are.
+-- Whether a block's members are comments in their place. Removes those that are not. Members have an order, so if the first
+-- and the last one are in place, all are.
 local function check_members(block)
-  local homes, is_right, are_placed = {}, true, true
-  for at = 4, #ARGV, 2 do homes[ARGV[at]] = ARGV[at + 1] end
+  local no_comments, is_right, are_placed = {}, true, true
+  for at = 4, #ARGV do no_comments[ARGV[at]] = true end
   local members = redis.call('ZRANGE', block, 0, -1, 'WITHSCORES')
   for _, at in ipairs(#members > 0 and { 1, #members - 1 } or {}) do
     are_placed = are_placed and parts_of(members[at]) and is_placed(block, members[at], members[at + 1])
   end
   for at = 1, #members, 2 do
-    local member, time, id = members[at], members[at + 1], parts_of(members[at])
-    local is_here = id and (are_placed or is_placed(block, member, time))
-    if not is_here or not is_found(id, homes[id], time) then
+    local member = members[at]
+    local is_here = are_placed or parts_of(member) and is_placed(block, member, members[at + 1])
+    if no_comments[member] or not is_here then
       is_right = false
-      if is_repaired and not (is_here and remember_time(id, time)) then redis.call('ZREM', block, member) end
+      if is_repaired then redis.call('ZREM', block, member) end
     end
   end
   return is_right

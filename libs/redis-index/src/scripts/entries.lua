@@ -1,13 +1,8 @@
--- Finds comments of a product.
--- KEYS: the product's totals. ARGV: for each comment its id, and the time that the id holds, '' for none.
--- Returns for each comment its members and their scores in turn.
+-- Finds a comment of a product.
+-- KEYS: the product's totals. ARGV: the comment's id, and the times that it may have.
+-- Returns its members.
 local product, found = read_product(KEYS[1]), {}
-for at = 1, #ARGV, 2 do
-  local entries = {}
-  for _, entry in ipairs(entries_of(product, ARGV[at], ARGV[at + 1])) do
-    entries[#entries + 1] = entry.member
-    entries[#entries + 1] = entry.time
-  end
-  found[#found + 1] = entries
+for at = 2, #ARGV do
+  for _, member in ipairs((entries_of(product, ARGV[1], ARGV[at]))) do found[#found + 1] = member end
 end
 return found

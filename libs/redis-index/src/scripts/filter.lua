@@ -1,44 +1,53 @@
 -- What a reader asks about the comments of a filter. A filter has a language, perhaps ANY, and ratings.
 
 local function filter_of(product, language, ratings)
-  local filter = { language = language, ratings = {}, digits = {}, tail = ',' .. language .. ',' }
-  for digit in string.gmatch(ratings, '%d') do
-    filter.ratings[#filter.ratings + 1] = tonumber(digit)
-    filter.digits[string.byte(digit)] = true
+  if language == ANY and ratings == '12345' then
+    return { language = ANY, ratings = { 1, 2, 3, 4, 5 }, by_rating = product.by_rating, size = product.size, matches_all = true }
   end
+  local filter = { language = language, ratings = {}, tails = {}, size = 0, known = {} }
   filter.by_rating = language == ANY and product.by_rating or totals_of(product, language)
-  filter.size = 0
-  for _, rating in ipairs(filter.ratings) do filter.size = filter.size + filter.by_rating[rating] end
-  filter.matches_all = language == ANY and #filter.ratings == 5
+  -- The ends of the filter's members.
+  local stem = language == ANY and '' or ',' .. language .. ','
+  filter.tail_size = #stem + 1
+  for digit in string.gmatch(ratings, '%d') do
+    local rating = tonumber(digit)
+    filter.ratings[#filter.ratings + 1] = rating
+    filter.tails[stem .. digit] = true
+    filter.size = filter.size + filter.by_rating[rating]
+  end
   return filter
 end
 
 local function matches(filter, member)
-  return filter.digits[string.byte(member, -1)]
-    and (filter.language == ANY or string.sub(member, -#filter.tail - 1, -2) == filter.tail)
+  return filter.matches_all or filter.tails[string.sub(member, -filter.tail_size)]
 end
+
+local byte = string.byte
 
 -- How many comments of a filter a child has.
 local function count_in_child(filter, counts, number)
-  local at = number * CHILD_BYTES
-  if #filter.ratings == 5 then
-    local a, b, c, d, e, f, g, h, i, j = string.byte(counts, at + 1, at + CHILD_BYTES)
+  local at, ratings, found = number * CHILD_BYTES, filter.ratings, 0
+  if #ratings == 5 then
+    local a, b, c, d, e, f, g, h, i, j = byte(counts, at + 1, at + CHILD_BYTES)
     return (a + c + e + g + i) * 256 + b + d + f + h + j
   end
-  local found = 0
-  for _, rating in ipairs(filter.ratings) do
-    local high, low = string.byte(counts, at + 2 * rating - 1, at + 2 * rating)
+  for index = 1, #ratings do
+    local high, low = byte(counts, at + 2 * ratings[index] - 1, at + 2 * ratings[index])
     found = found + high * 256 + low
   end
   return found
 end
 
--- The filter's members among the newest of a block, newest first.
+-- The filter's members among the newest `number` of a block, or of all for 0, newest first. The same block may be asked
+-- for again.
 local function matching(filter, block, number)
-  local found = {}
-  for _, member in ipairs(redis.call('ZREVRANGE', block, 0, number - 1)) do
-    if matches(filter, member) then found[#found + 1] = member end
+  if number == 0 and filter.known[block] then return filter.known[block] end
+  local found, tails, tail_size, sub = {}, filter.tails, filter.tail_size, string.sub
+  local members = redis.call('ZREVRANGE', block, 0, number - 1)
+  for at = 1, #members do
+    if tails[sub(members[at], -tail_size)] then found[#found + 1] = members[at] end
   end
+  if number == 0 then filter.known[block] = found end
   return found
 end
 
@@ -48,9 +57,7 @@ local function count_among_newest(filter, block, number)
 end
 
 local function count_in_open(product, filter)
-  if filter.matches_all then return product.open_size end
-  filter.of_open = filter.of_open or matching(filter, product.open, product.open_size)
-  return #filter.of_open
+  return filter.matches_all and product.open_size or #matching(filter, product.open, 0)
 end
 
 -- Several parts of an answer need the counts of the same nodes.
@@ -91,39 +98,28 @@ local function has(filter, block, time, id)
   return false
 end
 
--- Appends members of a block, after the first `skip` ones, until `found` has `wanted` members and scores. `size` is the
--- number of the filter's members of the block. Scores take long to read, and are false where the ids hold them.
-local function take(product, filter, block, size, skip, found, wanted)
-  local last = math.min(size, skip + (wanted - #found) / 2)
-  if filter.matches_all and product.has_times then
-    local some = redis.call('ZREVRANGE', block, skip, last - 1, 'WITHSCORES')
-    if #some ~= 2 * (last - skip) then damaged(block) end
-    for _, text in ipairs(some) do found[#found + 1] = text end
-    return
-  end
-  local some
+-- Appends members of a block, after the first `skip` ones, until `found` has `wanted` members. `size` is the number of the
+-- filter's members of the block.
+local function take(filter, block, size, skip, found, wanted)
+  local last = math.min(size, skip + wanted - #found)
   if filter.matches_all then
-    some = redis.call('ZREVRANGE', block, skip, last - 1)
+    local some = redis.call('ZREVRANGE', block, skip, last - 1)
     if #some ~= last - skip then damaged(block) end
+    for _, member in ipairs(some) do found[#found + 1] = member end
   else
     local of_block = matching(filter, block, 0)
     if #of_block ~= size then damaged(block) end
-    some = { unpack(of_block, skip + 1, last) }
-  end
-  local scores = product.has_times and redis.call('ZMSCORE', block, unpack(some)) or {}
-  for at, member in ipairs(some) do
-    found[#found + 1] = member
-    found[#found + 1] = scores[at] or false
+    for at = skip + 1, last do found[#found + 1] = of_block[at] end
   end
 end
 
--- The comments of `number` consecutive ranks, which must exist, newest first: members and scores in turn.
-local function select(product, filter, rank, number)
-  local found, wanted = {}, 2 * number
+-- The members of `wanted` consecutive ranks, which must exist, newest first.
+local function select(product, filter, rank, wanted)
+  local found = {}
   local of_open = count_in_open(product, filter)
   local skip = rank - of_open
   if skip < 0 then
-    take(product, filter, product.open, of_open, rank, found, wanted)
+    take(filter, product.open, of_open, rank, found, wanted)
     skip = 0
   end
   if #found == wanted then return found end
@@ -141,7 +137,7 @@ local function select(product, filter, rank, number)
         if skip >= of_block then
           skip = skip - of_block
         else
-          take(product, filter, block_at(product, group, block_number), of_block, skip, found, wanted)
+          take(filter, block_at(product, group, block_number), of_block, skip, found, wanted)
           if #found == wanted then return found end
           skip = 0
         end
@@ -151,7 +147,7 @@ local function select(product, filter, rank, number)
   damaged(root.counts)
 end
 
--- The newest comment: its member and its score.
+-- The newest comment.
 local function newest(product, filter)
   return filter.size > 0 and select(product, filter, 0, 1) or {}
 end

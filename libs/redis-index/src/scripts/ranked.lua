@@ -11,11 +11,11 @@
 -- - what else is counted: '', 'ratings' or 'languages'
 -- Returns:
 -- - the marker's `table`, `watermark` and `vouched`
--- - the comments, newest first: each member, and its score unless its id holds that
+-- - the members of the comments, newest first
 -- - the number of comments that have a rank, of those that are settled, and of all
--- - the newest comment in the same way; nothing if scores have a limit, or without comments
+-- - the member of the newest comment; nothing if scores have a limit, or without comments
 -- - the numbers of comments by rating, in the filter's language and in any
--- - the newest comment in the filter's language in the same way
+-- - the member of the newest comment in the filter's language
 -- - the fields and values of the product's totals
 local order, skip, count, as_of, settled_at = ARGV[3], tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local after_id, after_score, wanted = ARGV[8], ARGV[9], ARGV[10]
