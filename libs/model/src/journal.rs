@@ -37,7 +37,7 @@ pub struct JournalEntry {
     pub before: Option<Placement>,
     /// The comment's placement after; `None` when the change deleted it.
     pub after: Option<Placement>,
-    /// Its creation times before and after. Empty in entries of versions up to 0.3, which do not
+    /// Its creation times before and after. Empty in entries of versions before 0.3, which do not
     /// name them.
     pub created_at: BTreeSet<Timestamp>,
     /// Whether nothing changed. Both placements then say where a reader looked for the comment.

@@ -15,7 +15,7 @@ use process::{Remedy, StoreError};
 use crate::{
     RedisIndex,
     connection::Routed,
-    keys::{MARKER, PartOfProduct, language_and_rating, part_of_product},
+    keys::{MARKER, language_and_rating, part_of_product},
     member::entry_of,
 };
 
@@ -25,6 +25,9 @@ const KEYS_COUNT: u32 = 100;
 
 /// The step of a key that follows a comparison of its counts.
 const MEMBERS_STEP: u64 = 1;
+
+/// What `check.lua` says about right counts.
+const RIGHT: &str = "right";
 
 /// How many names of products one step reads.
 const NAMES_COUNT: u32 = 500;
@@ -103,8 +106,7 @@ impl Contents for RedisIndex {
     }
 
     async fn is_miscounted(&self, product: &ProductId) -> Result<bool, StoreError> {
-        let checked = self.check(product, &PartOfProduct::Open, Counts::Compared);
-        Ok(checked.await? != Checked::Right)
+        Ok(self.check(product, "open", false).await? != RIGHT)
     }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError> {
@@ -183,7 +185,7 @@ impl RedisIndex {
         }
         match part_of_product(name) {
             Some((product, part)) if self.keys.partition_of(&product) == partition => {
-                self.read_part(&product, &part, key, cursor).await
+                self.read_part(&product, part, key, cursor).await
             }
             Some(_) | None => unknown(),
         }
@@ -194,22 +196,19 @@ impl RedisIndex {
     async fn read_part(
         &self,
         product: &ProductId,
-        part: &PartOfProduct,
+        part: &str,
         key: &str,
         cursor: u64,
     ) -> Result<(u64, IndexPart), StoreError> {
-        if *part == PartOfProduct::Other {
-            return Ok((0, IndexPart::Nothing));
-        }
-        let has_members = matches!(part, PartOfProduct::Open | PartOfProduct::Block(_));
+        let has_members = is_block(part);
         if cursor != MEMBERS_STEP {
-            match self.check(product, part, Counts::Compared).await? {
-                Checked::Right => {}
-                Checked::Wrong => {
+            match self.check(product, part, false).await?.as_str() {
+                RIGHT => {}
+                "stray" => return Ok((0, IndexPart::Unknown(key.to_owned()))),
+                _ => {
                     let next = if has_members { MEMBERS_STEP } else { 0 };
                     return Ok((next, IndexPart::Miscounted(product.clone())));
                 }
-                Checked::Stray => return Ok((0, IndexPart::Unknown(key.to_owned()))),
             }
         }
         if !has_members {
@@ -237,38 +236,22 @@ impl RedisIndex {
         Ok(members)
     }
 
-    /// Compares the counts of a part of a product with what they count, or repairs them.
+    /// Compares the counts of a part of a product with what they count, or repairs them. Returns
+    /// what `check.lua` says.
     async fn check(
         &self,
         product: &ProductId,
-        part: &PartOfProduct,
-        counts: Counts,
-    ) -> Result<Checked, StoreError> {
-        let (name, bound) = match part {
-            PartOfProduct::Group(bound) => ("group", bound.as_str()),
-            PartOfProduct::Block(bound) => ("block", bound.as_str()),
-            PartOfProduct::Open | PartOfProduct::Totals | PartOfProduct::Other => ("open", ""),
-        };
+        part: &str,
+        is_repaired: bool,
+    ) -> Result<String, StoreError> {
         let mut call = Routed::call(&self.scripts.check, &[self.keys.totals(product)])
-            .arg(u8::from(counts == Counts::Repaired))
-            .arg(name)
-            .arg(bound);
-        let block = match part {
-            PartOfProduct::Block(bound) => Some(self.keys.of_product(product, &block_name(bound))),
-            PartOfProduct::Open => Some(self.keys.of_product(product, "open")),
-            PartOfProduct::Totals | PartOfProduct::Group(_) | PartOfProduct::Other => None,
-        };
-        if let Some(block) = block {
-            for member in self.members(product, &block).await?.others {
-                call = call.arg(member);
-            }
+            .arg(u8::from(is_repaired))
+            .arg(part);
+        if is_block(part) {
+            let block = self.keys.of_product(product, part);
+            call = call.arg(self.members(product, &block).await?.others);
         }
-        let checked: String = self.ask(call).await?;
-        Ok(match checked.as_str() {
-            "right" => Checked::Right,
-            "stray" => Checked::Stray,
-            _ => Checked::Wrong,
-        })
+        self.ask(call).await
     }
 
     /// Repairs the counts of a product, from its blocks to its totals.
@@ -276,26 +259,30 @@ impl RedisIndex {
     /// Each call leaves counts that fit the members which it has read. So comments may be added and
     /// removed meanwhile. A list must be whole before its children can be counted in it.
     pub(crate) async fn repair_counts(&self, product: &ProductId) -> Result<(), StoreError> {
-        self.check(product, &PartOfProduct::Open, Counts::Repaired)
-            .await?;
-        for group in self.bounds(product, "groups").await? {
-            let part = PartOfProduct::Group(group.clone());
-            self.check(product, &part, Counts::Repaired).await?;
-            for block in self.bounds(product, &format!("group/{group}")).await? {
-                let block = PartOfProduct::Block(block);
-                self.check(product, &block, Counts::Repaired).await?;
+        self.check(product, "open", true).await?;
+        for group in self.children(product, "groups", "group").await? {
+            self.check(product, &group, true).await?;
+            for block in self.children(product, &group, "block").await? {
+                self.check(product, &block, true).await?;
             }
-            self.check(product, &part, Counts::Repaired).await?;
+            self.check(product, &group, true).await?;
         }
-        self.check(product, &PartOfProduct::Open, Counts::Repaired)
-            .await?;
-        Ok(())
+        self.check(product, "open", true).await.map(drop)
     }
 
-    /// The bounds of what the root or a group lists.
-    async fn bounds(&self, product: &ProductId, list: &str) -> Result<Vec<String>, StoreError> {
+    /// The parts of a product that the root or a group lists.
+    async fn children(
+        &self,
+        product: &ProductId,
+        list: &str,
+        kind: &str,
+    ) -> Result<Vec<String>, StoreError> {
         let key = self.keys.of_product(product, list);
-        self.ask(Routed::new("ZRANGE", &key).arg(0).arg(-1)).await
+        let bounds: Vec<String> = self.ask(Routed::new("ZRANGE", &key).arg(0).arg(-1)).await?;
+        Ok(bounds
+            .iter()
+            .map(|bound| format!("{kind}/{bound}"))
+            .collect())
     }
 
     /// The entries of a comment whose creation time nobody knows: asks each block. What is moved to
@@ -306,9 +293,8 @@ impl RedisIndex {
         id: &CommentId,
     ) -> Result<Vec<RankEntry>, StoreError> {
         let mut blocks = vec!["open".to_owned()];
-        for group in self.bounds(product, "groups").await? {
-            let of_group = self.bounds(product, &format!("group/{group}")).await?;
-            blocks.extend(of_group.iter().map(|bound| block_name(bound)));
+        for group in self.children(product, "groups", "group").await? {
+            blocks.extend(self.children(product, &group, "block").await?);
         }
         let mut entries = Vec::new();
         for together in blocks.chunks(BLOCKS_STEP) {
@@ -336,24 +322,8 @@ struct Members {
     others: Vec<String>,
 }
 
-/// What a check of counts does about those that are wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Counts {
-    Compared,
-    Repaired,
-}
-
-/// What `check.lua` says about a part of a product.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Checked {
-    Right,
-    Wrong,
-    /// No other key names it.
-    Stray,
-}
-
-fn block_name(bound: &str) -> String {
-    ["block/", bound].concat()
+fn is_block(part: &str) -> bool {
+    part == "open" || part.starts_with("block/")
 }
 
 /// A cursor as Redis counts it. Another text than a number begins, as an empty one does.

@@ -19,12 +19,14 @@ const CALLS_STEP: usize = 16;
 #[async_trait]
 impl Edits for RedisIndex {
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
-        let mut by_product: BTreeMap<&ProductId, Vec<&IndexEdit>> = BTreeMap::new();
+        // Separate those that a full server also accepts.
+        let mut by_product: BTreeMap<(&ProductId, bool), Vec<&IndexEdit>> = BTreeMap::new();
         for edit in edits {
-            by_product.entry(&edit.product).or_default().push(edit);
+            let together = (&edit.product, edit.add.is_empty());
+            by_product.entry(together).or_default().push(edit);
         }
         let mut calls = Vec::with_capacity(by_product.len());
-        for (product, edits) in by_product {
+        for ((product, _), edits) in by_product {
             calls.extend(
                 edits
                     .chunks(EDITS_OF_A_CALL)
@@ -65,7 +67,12 @@ impl RedisIndex {
             self.keys.products(self.keys.partition_of(product)),
             self.keys.totals(product),
         ];
-        let mut call = Routed::call(&self.scripts.edit, &keys).arg(product.escaped());
+        let script = if edits.iter().all(|edit| edit.add.is_empty()) {
+            &self.scripts.remove
+        } else {
+            &self.scripts.edit
+        };
+        let mut call = Routed::call(script, &keys).arg(product.escaped());
         for edit in edits {
             call = call.arg(edit.id.as_str());
             call = match (placement_of(edit), edit.created_at) {

@@ -15,20 +15,6 @@ pub(super) struct Keys {
     pub(super) partitions: u16,
 }
 
-/// What a key of a product holds. `scripts/blocks.lua` says how these belong together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum PartOfProduct {
-    /// The open block.
-    Open,
-    Totals,
-    /// A closed block, by its bound.
-    Block(String),
-    /// The list of a group's blocks, or their counts, by the group's bound.
-    Group(String),
-    /// The root and its counts. The check of the totals compares them.
-    Other,
-}
-
 impl Keys {
     pub(super) fn new(prefix: &str, partitions: u16) -> Self {
         Self {
@@ -102,25 +88,12 @@ impl Keys {
     }
 }
 
-/// The product of a key, and what the key holds of it. `name` is the key without its partition.
-pub(super) fn part_of_product(name: &str) -> Option<(ProductId, PartOfProduct)> {
+/// The product of a key, and the rest of the key's name. `name` is the key without its partition.
+pub(super) fn part_of_product(name: &str) -> Option<(ProductId, &str)> {
     let (product, part) = name.strip_prefix("PRODUCT#")?.split_once('/')?;
     // Products are written as in a filter key, so the filter key's parser reads them.
-    let product = FilterKey::parse(&format!("PRODUCT#{product}/~/~"))
-        .ok()?
-        .product;
-    let part = match part.split_once('/') {
-        None => match part {
-            "open" => PartOfProduct::Open,
-            "totals" => PartOfProduct::Totals,
-            "groups" | "counts" => PartOfProduct::Other,
-            _ => return None,
-        },
-        Some(("block", bound)) => PartOfProduct::Block(bound.to_owned()),
-        Some(("group" | "counts", bound)) => PartOfProduct::Group(bound.to_owned()),
-        Some(_) => return None,
-    };
-    Some((product, part))
+    let key = FilterKey::parse(&format!("PRODUCT#{product}/~/~")).ok()?;
+    Some((key.product, part))
 }
 
 /// What a field of the totals counts; `None` if that is not one language.

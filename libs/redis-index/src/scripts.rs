@@ -1,8 +1,8 @@
 //! The Lua scripts. They are called by digest, and loaded when a server does not have them.
 //!
 //! The first line is for Redis 7 and Valkey. In a cluster it makes the server refuse keys of other
-//! slots, but not keys that a call does not declare. It also lets read-only scripts run when the
-//! server's memory is full.
+//! slots, but not keys that a call does not declare. It also lets scripts that only read or remove
+//! run when the server's memory is full.
 
 use redis::Script;
 
@@ -13,6 +13,8 @@ pub(super) struct Scripts {
     pub(super) entries: Script,
     pub(super) products: Script,
     pub(super) edit: Script,
+    /// The same for edits that only remove comments.
+    pub(super) remove: Script,
     pub(super) check: Script,
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
@@ -31,8 +33,9 @@ impl Scripts {
             entries: reading(&[blocks, include_str!("scripts/entries.lua")]),
             products: reading(&[include_str!("scripts/products.lua")]),
             edit: writing(&[blocks, change, include_str!("scripts/edit.lua")]),
+            remove: removing(&[blocks, change, include_str!("scripts/edit.lua")]),
             check: writing(&[blocks, change, include_str!("scripts/check.lua")]),
-            empty: writing(&[include_str!("scripts/empty.lua")]),
+            empty: removing(&[include_str!("scripts/empty.lua")]),
             finish_rebuild: writing(&[include_str!("scripts/finish_rebuild.lua")]),
             advance: writing(&[include_str!("scripts/advance.lua")]),
             confirm: writing(&[include_str!("scripts/confirm.lua")]),
@@ -42,6 +45,10 @@ impl Scripts {
 
 fn reading(parts: &[&str]) -> Script {
     Script::new(&["#!lua flags=no-writes\n", &parts.concat()].concat())
+}
+
+fn removing(parts: &[&str]) -> Script {
+    Script::new(&["#!lua flags=allow-oom\n", &parts.concat()].concat())
 }
 
 fn writing(parts: &[&str]) -> Script {

@@ -2,8 +2,7 @@
 --
 -- A member is counted where ZADD or ZREM says that something changed. A script first reads what it needs, then writes.
 -- Among its writes, only the creation of a key can fail: while a slot moves, the server that gives it away creates none.
--- So a block is cut by creating the new block first. If that fails, the old block has more members than others, and its
--- counts are right. The next change of that block tries again.
+-- So a block is cut by creating the new block first. If that fails, nothing has changed, and the caller tries again.
 
 local function pack(numbers)
   local bytes = {}
@@ -230,14 +229,15 @@ local function reopen(product)
   unlist_block(product, at)
 end
 
+-- A full block is cut before, because a server never makes it compact again after one more member.
 local function add(product, time, id, member)
-  local at = locate(product, place_of(time, id))
-  if redis.call('ZADD', at.block, time, member) == 1 then count(product, at, member, 1) end
-  if at.group then
-    if redis.call('ZCARD', at.block) > BLOCK_MAX then cut_block(product, at) end
-  elseif product.open_size > BLOCK_MAX then
-    close(product)
+  local place = place_of(time, id)
+  local at = locate(product, place)
+  if (at.group and redis.call('ZCARD', at.block) or product.open_size) >= BLOCK_MAX then
+    if at.group then cut_block(product, at) else close(product) end
+    at = locate(product, place)
   end
+  if redis.call('ZADD', at.block, time, member) == 1 then count(product, at, member, 1) end
 end
 
 local function remove(product, at, member)

@@ -2,11 +2,10 @@
 -- KEYS: the product's totals.
 -- ARGV:
 -- - '1' to repair
--- - the part: group, block, or open for the open block and the totals
--- - the bound of the group or block
+-- - the part: a key's name behind the product. The totals include the open block and the root
 -- - members of a block that are no comments of their score
--- Returns right, wrong, or stray for a group or block that no other key names.
-local is_repaired, part, bound = ARGV[1] == '1', ARGV[2], ARGV[3]
+-- Returns right, wrong, or stray for a part that no other key names.
+local is_repaired, part, bound = ARGV[1] == '1', string.match(ARGV[2], '^([^/]*)/?(.*)$')
 local product = describe(KEYS[1])
 local root = root_of(product)
 
@@ -119,7 +118,7 @@ end
 -- and the last one are in place, all are.
 local function check_members(block)
   local no_comments, is_right, are_placed = {}, true, true
-  for at = 4, #ARGV do no_comments[ARGV[at]] = true end
+  for at = 3, #ARGV do no_comments[ARGV[at]] = true end
   local members = redis.call('ZRANGE', block, 0, -1, 'WITHSCORES')
   for _, at in ipairs(#members > 0 and { 1, #members - 1 } or {}) do
     are_placed = are_placed and parts_of(members[at]) and is_placed(block, members[at], members[at + 1])
@@ -149,14 +148,16 @@ local function check_block()
   return false
 end
 
-local is_right, is_unlisted
-if part == 'group' then
-  is_right, is_unlisted = check_group()
-elseif part == 'block' then
+local is_right, is_unlisted = true, false
+if part == 'block' then
   is_right, is_unlisted = check_block()
-else
+elseif part == 'group' or (part == 'counts' and bound ~= '') then
+  is_right, is_unlisted = check_group()
+elseif ARGV[2] == 'open' or ARGV[2] == 'totals' then
   is_right = check_totals()
   if is_repaired then product = describe(KEYS[1]) end
   is_right = check_members(product.open) and is_right
+elseif ARGV[2] ~= 'groups' and ARGV[2] ~= 'counts' then
+  is_right, is_unlisted = false, true
 end
 return is_right and 'right' or is_unlisted and 'stray' or 'wrong'

@@ -97,8 +97,10 @@ impl State {
         }
         for edit in edits {
             // As an index does that finds entries by their times.
-            for times in self.ranks.times.values_mut() {
-                times.retain(|time| !edit.remove_at.contains(time));
+            for (set, times) in &mut self.ranks.times {
+                if set.product == edit.product {
+                    times.retain(|time| !edit.remove_at.contains(time));
+                }
             }
             self.ranks.times.retain(|_, times| !times.is_empty());
             for set in &edit.add {
