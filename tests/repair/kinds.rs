@@ -164,6 +164,10 @@ async fn wrong_counts_in_redis_are_found_and_repaired() {
         format!("ZADD {} 5 nobody,en,3", key("open")),
         format!("ZADD {} 5 nobody,6,en,3", key("open")),
         format!("DEL {}", key("totals")),
+        format!("DEL {}", key("open")),
+        format!("DEL {}", key("block/,-inf")),
+        format!("DEL {} {}", key("open"), key("totals")),
+        format!("DEL {}", key("groups")),
     ] {
         redis_server::ask::<redis::Value>(url, &command).await;
         let looked = job(&stores, false).audit(whole()).await;

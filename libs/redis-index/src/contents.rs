@@ -238,7 +238,7 @@ impl RedisIndex {
 
     /// Compares the counts of a part of a product with what they count, or repairs them. Returns
     /// what `check.lua` says.
-    async fn check(
+    pub(crate) async fn check(
         &self,
         product: &ProductId,
         part: &str,
@@ -258,8 +258,13 @@ impl RedisIndex {
     ///
     /// Each call leaves counts that fit the members which it has read. So comments may be added and
     /// removed meanwhile. A list must be whole before its children can be counted in it.
+    ///
+    /// # Errors
+    /// [`StoreError::unavailable`] while slots move: keys that have not arrived look as if they were
+    /// lost.
     pub(crate) async fn repair_counts(&self, product: &ProductId) -> Result<(), StoreError> {
-        self.check(product, "open", true).await?;
+        self.layout().await?;
+        self.check(product, "groups", true).await?;
         for group in self.children(product, "groups", "group").await? {
             self.check(product, &group, true).await?;
             for block in self.children(product, &group, "block").await? {

@@ -15,6 +15,8 @@ mod reads;
 mod rebuild;
 mod scripts;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::{sync::Arc, time::Duration};
@@ -28,7 +30,7 @@ use connection::{Connection, Routed};
 use error::store_error;
 pub use iam::IamLogin;
 use keys::Keys;
-use scripts::Scripts;
+use scripts::{Scripts, Sizes};
 pub use settings::{RedisIndexConfig, RedisMode};
 
 /// How many commands are sent together: enough to hide the round trip, few enough to stay far below
@@ -51,7 +53,7 @@ pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
     let index = RedisIndex {
         connection: Connection::open(config)?,
         keys: Keys::new(&config.prefix, config.partitions),
-        scripts: Arc::new(Scripts::new()),
+        scripts: Arc::new(Scripts::new(&Sizes::STORED)),
         timeout: config.timeout,
     };
     Ok(PageIndex::new(index, config.max_age))

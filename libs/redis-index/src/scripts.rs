@@ -6,6 +6,35 @@
 
 use redis::Script;
 
+/// How large the parts of a product become. Tests use small ones.
+pub(super) struct Sizes {
+    /// Maximum number of members of a block: every server's default settings store as many
+    /// compactly.
+    pub(super) block_max: u16,
+    /// Number of members that leave the open block together.
+    pub(super) closed: u16,
+    /// Maximum number of blocks of a group.
+    pub(super) group_max: u16,
+}
+
+impl Sizes {
+    pub(super) const STORED: Self = Self {
+        block_max: 128,
+        closed: 112,
+        group_max: 128,
+    };
+
+    /// As the scripts name them.
+    fn lua(&self) -> String {
+        let Self {
+            block_max,
+            closed,
+            group_max,
+        } = self;
+        format!("local BLOCK_MAX, CLOSED_SIZE, GROUP_MAX = {block_max}, {closed}, {group_max}\n")
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Scripts {
     pub(super) ranked: Script,
@@ -23,8 +52,9 @@ pub(super) struct Scripts {
 }
 
 impl Scripts {
-    pub(super) fn new() -> Self {
-        let blocks = include_str!("scripts/blocks.lua");
+    pub(super) fn new(sizes: &Sizes) -> Self {
+        let blocks = [&sizes.lua(), include_str!("scripts/blocks.lua")].concat();
+        let blocks = blocks.as_str();
         let filter = include_str!("scripts/filter.lua");
         let change = include_str!("scripts/change.lua");
         Self {

@@ -1,19 +1,20 @@
--- A product's comments in counted blocks. Every script about a product begins with this file.
+-- A product's comments in counted blocks. Every script about a product begins with the sizes (scripts.rs) and this file.
 --
 -- The newest comments are in the open block, all others in closed blocks. A block is a sorted set of members
 -- `<id>,<language>,<rating>` by creation time. If the id is no ULID of that time, the member holds it in milliseconds:
--- `<id>,<time>,<language>,<rating>`. So a member says everything about its comment. A group lists blocks, and the root lists groups. Both are nodes: a sorted
--- set of bounds `<id>,<time>` by time, and a hash with the children's numbers of comments. A bound is the place of the
--- first comment that a child had. A child holds what is between its bound and the next one. The first child's bound is
--- before all others; this child stays when it is empty. `totals` says how many comments there are of each language and
--- rating, and how many of them are in closed blocks (`#`).
+-- `<id>,<time>,<language>,<rating>`. So a member says everything about its comment.
 --
--- `totals` implies which other keys exist. So a script declares that key only, and finds the others. While a slot moves,
--- some of a product's keys may be on another server. The server that gives the slot away refuses access to such a key.
--- The one that gets the slot shows no key: what is not as `totals` implies ends the script, before its first write.
-local BLOCK_MAX = 128 -- members of a block: every server's default settings store as many compactly
-local CLOSED_SIZE = 112 -- members that leave the open block together
-local GROUP_MAX = 128 -- blocks of a group
+-- A group lists blocks, and the root lists groups. Both are nodes: a sorted set of bounds `<id>,<time>` by time, and a
+-- hash with the children's numbers of comments. A bound is the place of the first comment that a child had. A child
+-- holds what is between its bound and the next one. A group's first block has the group's own bound. So this block stays
+-- when it is empty, while the group has others. The first group's bound is before all comments, and this group stays
+-- while there are others. A bound never moves.
+--
+-- `totals` says how many comments there are of each language and rating, and how many of them are in closed blocks (`#`).
+-- It implies which other keys exist. So a script declares that key only, and finds the others. While a slot moves, some of
+-- a product's keys may be on another server. The server that gives the slot away refuses access to such a key. The one
+-- that gets the slot shows no key. So a script reads every key that it will change before its first write, and ends if
+-- the key is not as the others imply.
 local CHILD_BYTES = 10 -- a child's counts: two bytes for each rating
 local ANY = '~' -- any language
 local LAST = '~' -- sorts after every member
@@ -123,21 +124,31 @@ local function size_of(node) return #counts_of(node, ANY) / CHILD_BYTES end
 
 -- Which of a node's children holds a place. Children and elements count from 0, from the oldest.
 local function child_at(node, place)
-  return math.max(0, redis.call('ZCARD', node.bounds) - 1 - preceding(node.bounds, place))
+  node.children = redis.call('ZCARD', node.bounds)
+  return math.max(0, node.children - 1 - preceding(node.bounds, place))
+end
+
+-- The counts of a node whose children are known. Both of its keys are then here, and fit each other.
+local function whole_counts(node)
+  local counts = counts_of(node, ANY)
+  if #counts ~= node.children * CHILD_BYTES then damaged(node.counts) end
+  return counts
 end
 
 -- Whether a place is not before the first comment of the open block.
 local function is_in_open(product, place)
   if product.closed_size == 0 then return true end
-  product.oldest_open = product.oldest_open or tonumber(redis.call('ZRANGE', product.open, 0, 0, 'WITHSCORES')[2])
+  if not product.oldest_open then
+    local oldest = redis.call('ZRANGE', product.open, 0, 0, 'WITHSCORES')
+    product.oldest_open = tonumber(oldest[2] or damaged(product.open))
+  end
   local time = tonumber(place.time)
   if time ~= product.oldest_open then return time > product.oldest_open end
   return preceding(product.open, place) < product.open_size
 end
 
--- Where a place is: in a block and, unless that is the open one, in a group.
-local function find(product, place)
-  if is_in_open(product, place) then return { block = product.open } end
+-- Where a place is among the closed blocks: in a block of a group.
+local function find_closed(product, place)
   local at = { root = root_of(product) }
   at.group_number = child_at(at.root, place)
   at.group = group_at(product, at.root, at.group_number)
@@ -146,12 +157,13 @@ local function find(product, place)
   return at
 end
 
--- The same for a caller that relies on the block's counts.
+-- Where a place is: in a block and, unless that is the open one, in a group. The counts are those of the block.
 local function locate(product, place)
-  local at = find(product, place)
-  if at.group and redis.call('ZCARD', at.block) ~= sum(child_of(counts_of(at.group, ANY), at.block_number)) then
-    damaged(at.block)
-  end
+  if is_in_open(product, place) then return { block = product.open, size = product.open_size } end
+  local at = find_closed(product, place)
+  whole_counts(at.root)
+  at.size = sum(child_of(whole_counts(at.group), at.block_number))
+  if redis.call('ZCARD', at.block) ~= at.size then damaged(at.block) end
   return at
 end
 

@@ -2,9 +2,12 @@
 -- KEYS: the product's totals.
 -- ARGV:
 -- - '1' to repair
--- - the part: a key's name behind the product. The totals include the open block and the root
+-- - the part: a key's name behind the product. The totals and the open block are one part, the keys of a node another
 -- - members of a block that are no comments of their score
 -- Returns right, wrong, or stray for a part that no other key names.
+--
+-- A repair begins with the root. Then come each group, its blocks and the group again, and at the end the open block with
+-- the totals. So each part is right before it is counted.
 local is_repaired, part, bound = ARGV[1] == '1', string.match(ARGV[2], '^([^/]*)/?(.*)$')
 local product = describe(KEYS[1])
 local root = root_of(product)
@@ -41,75 +44,69 @@ local function sums_in(group) return sums_of(node(product, 'group/' .. group, 'c
 
 local function counts_in(block) return count_members(redis.call('ZRANGE', product.stem .. 'block/' .. block, 0, -1), 1) end
 
-local function check_totals()
-  local is_right = is_whole(root)
+local function exists(...) return redis.call('EXISTS', ...) > 0 end
+
+local function time_of(bound) return string.match(bound, ',(.+)$') end
+
+-- Whether a node's first child is what it must be. A repair lists it.
+local function check_first(node, first)
+  if redis.call('ZRANGE', node.bounds, 0, 0)[1] == first then return true end
+  if is_repaired then redis.call('ZADD', node.bounds, time_of(first), first) end
+  return false
+end
+
+local function check_root()
+  if product.closed_size == 0 and not exists(root.bounds, root.counts) then return true end
+  local is_right = check_first(root, FIRST)
+  is_right = is_whole(root) and is_right
   if not is_right and is_repaired then recount(root, sums_in) end
-  local expected, closed = {}, sums_of(root)
-  for _, counts in ipairs({ closed, count_members(redis.call('ZRANGE', product.open, 0, -1), 1) }) do
-    for language, numbers in pairs(counts) do
-      for rating, number in ipairs(numbers) do
-        local field = language .. '/' .. rating
-        expected[field] = (expected[field] or 0) + number
-      end
-    end
-  end
-  expected['#'] = sum(closed[ANY] or {})
-  local found = redis.call('HGETALL', product.totals)
-  for at = 1, #found, 2 do
-    local field, number = found[at], expected[found[at]] or 0
-    if tonumber(found[at + 1]) ~= number or number == 0 then
-      is_right = false
-      if is_repaired then redis.call('HDEL', product.totals, field) end
-    else
-      expected[field] = nil
-    end
-  end
-  for field, number in pairs(expected) do
-    if number > 0 then
-      is_right = false
-      if is_repaired then redis.call('HSET', product.totals, field, number) end
-    end
-  end
-  if redis.call('EXISTS', product.open) == 0 and sum(closed[ANY] or {}) > 0 then
-    is_right = false
-    product = describe(KEYS[1])
-    if is_repaired then reopen(product) end
-  end
   return is_right
+end
+
+-- How many of a group's blocks there are. Whether others should be: only the first may be empty.
+local function present_blocks(group)
+  local blocks, present, is_right = redis.call('ZRANGE', group.bounds, 0, -1), 0, true
+  for number, block in ipairs(blocks) do
+    if exists(product.stem .. 'block/' .. block) then
+      present = present + 1
+    elseif number > 1 then
+      is_right = false
+      if is_repaired then redis.call('ZREM', group.bounds, block) end
+    elseif sum(counts_of_child(group, 0)[ANY] or {}) > 0 then
+      is_right = false
+    end
+  end
+  return present, is_right
 end
 
 local function check_group()
   local number = redis.call('ZRANK', root.bounds, bound)
   local group = node(product, 'group/' .. bound, 'counts/' .. bound)
-  if not number then return redis.call('EXISTS', group.bounds, group.counts) == 0, true end
+  if not number then return not exists(group.bounds, group.counts), true end
   if not is_whole(root) then return false end
-  local blocks, is_right = redis.call('ZRANGE', group.bounds, 0, -1), is_whole(group)
-  for _, block in ipairs(blocks) do
-    if block ~= FIRST and redis.call('EXISTS', product.stem .. 'block/' .. block) == 0 then
-      is_right = false
-      if is_repaired then redis.call('ZREM', group.bounds, block) end
-    end
-  end
+  local is_right = is_whole(group)
+  is_right = check_first(group, bound) and is_right
+  local present, are_present = present_blocks(group)
+  is_right = is_right and are_present
   if not is_right and is_repaired then recount(group, counts_in) end
+  local is_left = present > 0 or number == 0
   local sums = sums_of(group)
-  if not are_equal(sums, counts_of_child(root, number)) then is_right = false end
+  is_right = is_right and is_left and are_equal(sums, counts_of_child(root, number))
   if not is_right and is_repaired then
-    local left = { sums }
-    if redis.call('EXISTS', group.bounds) == 0 then
+    if not is_left then
+      redis.call('UNLINK', group.bounds, group.counts)
       redis.call('ZREM', root.bounds, bound)
-      left = {}
     end
-    splice(root, number, 1, left)
+    splice(root, number, 1, is_left and { sums } or {})
   end
   return is_right
 end
 
 -- Whether a member is where its time and id lead. What is in a closed block is not in the open one.
 local function is_placed(block, member, time)
-  if block ~= product.open then return find(product, place_of(time, (parts_of(member)))).block == block end
-  if product.closed_size == 0 then return true end
-  local group = group_at(product, root, redis.call('ZCARD', root.bounds) - 1)
-  local newest = redis.call('ZREVRANGE', block_at(product, group, redis.call('ZCARD', group.bounds) - 1), 0, 0, 'WITHSCORES')
+  if block ~= product.open then return find_closed(product, place_of(time, (parts_of(member)))).block == block end
+  if not exists(root.bounds) then return true end
+  local newest = redis.call('ZREVRANGE', newest_closed(product).block, 0, 0, 'WITHSCORES')
   if #newest == 0 or tonumber(newest[2]) < tonumber(time) then return true end
   return newest[2] == time and sorts_after(member, newest[1])
 end
@@ -135,29 +132,93 @@ local function check_members(block)
 end
 
 local function check_block()
-  local block, time = product.stem .. 'block/' .. bound, string.match(bound, ',(.+)$')
-  local is_right = check_members(block)
-  local at = { root = root, group_number = child_at(root, place_of(time, string.match(bound, '^[^,]*'))) }
+  local block = product.stem .. 'block/' .. bound
+  if not exists(root.bounds) then return not exists(block), true end
+  local at = { group_number = child_at(root, place_of(time_of(bound), string.match(bound, '^[^,]*'))) }
   at.group = group_at(product, root, at.group_number)
   at.block_number = redis.call('ZRANK', at.group.bounds, bound)
-  if not at.block_number then return redis.call('EXISTS', block) == 0, true end
+  if not at.block_number then return not exists(block), true end
   if not is_whole(at.group) then return false end
+  local is_right = check_members(block)
   local counts = counts_in(bound)
   if are_equal(counts, counts_of_child(at.group, at.block_number)) then return is_right end
   if is_repaired then splice(at.group, at.block_number, 1, { counts }) end
   return false
 end
 
-local is_right, is_unlisted = true, false
-if part == 'block' then
-  is_right, is_unlisted = check_block()
-elseif part == 'group' or (part == 'counts' and bound ~= '') then
-  is_right, is_unlisted = check_group()
-elseif ARGV[2] == 'open' or ARGV[2] == 'totals' then
-  is_right = check_totals()
-  if is_repaired then product = describe(KEYS[1]) end
-  is_right = check_members(product.open) and is_right
-elseif ARGV[2] ~= 'groups' and ARGV[2] ~= 'counts' then
-  is_right, is_unlisted = false, true
+-- What the totals should be.
+local function expected_totals(closed)
+  local expected = { ['#'] = sum(closed[ANY] or {}) }
+  for _, counts in ipairs({ closed, count_members(redis.call('ZRANGE', product.open, 0, -1), 1) }) do
+    for language, numbers in pairs(counts) do
+      for rating, number in ipairs(numbers) do
+        local field = language .. '/' .. rating
+        expected[field] = (expected[field] or 0) + number
+      end
+    end
+  end
+  return expected
+end
+
+local function check_totals(closed)
+  local is_right, expected = true, expected_totals(closed)
+  local found = redis.call('HGETALL', product.totals)
+  for at = 1, #found, 2 do
+    local field, number = found[at], expected[found[at]] or 0
+    if tonumber(found[at + 1]) ~= number or number == 0 then
+      is_right = false
+      if is_repaired then redis.call('HDEL', product.totals, field) end
+    else
+      expected[field] = nil
+    end
+  end
+  for field, number in pairs(expected) do
+    if number > 0 then
+      is_right = false
+      if is_repaired then redis.call('HSET', product.totals, field, number) end
+    end
+  end
+  return is_right
+end
+
+-- Removes the nodes of a product without closed comments.
+local function remove_nodes()
+  for _, group in ipairs(redis.call('ZRANGE', root.bounds, 0, -1)) do
+    redis.call('UNLINK', product.stem .. 'group/' .. group, product.stem .. 'counts/' .. group)
+  end
+  redis.call('UNLINK', root.bounds, root.counts)
+end
+
+-- The open block, the totals, and whether both fit the root.
+local function check_open()
+  local is_right = check_members(product.open)
+  is_right = check_root() and is_right
+  local closed = sums_of(root)
+  is_right = check_totals(closed) and is_right
+  local closed_size = sum(closed[ANY] or {})
+  if closed_size == 0 and exists(root.bounds, root.counts) then
+    is_right = false
+    if is_repaired then remove_nodes() end
+  elseif closed_size > 0 and not exists(product.open) then
+    is_right = false
+    if is_repaired then reopen(describe(KEYS[1])) end
+  end
+  return is_right
+end
+
+local function check()
+  if part == 'block' then return check_block() end
+  if part == 'group' or (part == 'counts' and bound ~= '') then return check_group() end
+  if ARGV[2] == 'groups' or ARGV[2] == 'counts' then return check_root() end
+  if ARGV[2] == 'open' or ARGV[2] == 'totals' then return check_open() end
+  return false, true
+end
+
+local has_ended, is_right, is_unlisted = pcall(check)
+if not has_ended then
+  -- Some servers give the text of an error, others a table.
+  local failure = type(is_right) == 'table' and is_right.err or is_right
+  if string.find(failure, '^DAMAGED') then return 'wrong' end
+  error({ err = failure })
 end
 return is_right and 'right' or is_unlisted and 'stray' or 'wrong'

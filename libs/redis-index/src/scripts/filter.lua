@@ -89,13 +89,14 @@ local function count_preceding(product, filter, place)
   return found, at.block
 end
 
--- Whether a comment is among a filter's.
-local function has(filter, block, time, id)
-  if filter.size == 0 then return false end
+-- How many of a comment's members are among a filter's: more than one while a redelivery is under way.
+local function count_of_comment(filter, block, time, id)
+  local found = 0
+  if filter.size == 0 then return found end
   for _, member in ipairs(redis.call('ZRANGEBYSCORE', block, time, time)) do
-    if string.sub(member, 1, #id + 1) == id .. ',' and matches(filter, member) then return true end
+    if string.sub(member, 1, #id + 1) == id .. ',' and matches(filter, member) then found = found + 1 end
   end
-  return false
+  return found
 end
 
 -- Appends members of a block, after the first `skip` ones, until `found` has `wanted` members. `size` is the number of the

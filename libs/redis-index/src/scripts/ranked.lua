@@ -37,7 +37,7 @@ if after_id ~= '' then
   if order == 'oldest' then
     last = newer
   else
-    first = math.max(first, newer + (has(filter, block, after_score, after_id) and 1 or 0))
+    first = math.max(first, newer + count_of_comment(filter, block, after_score, after_id))
   end
 end
 local comments, number = {}, math.min(count, last - first - skip)

@@ -1,0 +1,190 @@
+//! The blocks of a product on a real server. They are so small that a hundred comments fill several
+//! groups.
+
+mod damage;
+mod list;
+
+use std::{
+    process::{Child, Command, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use model::{
+    CommentId, Language, Placement, ProductId, RankEntry, Rating, Timestamp,
+    plan::{IndexEdit, index_edits},
+};
+use page_index::{Contents, IndexPart};
+use process::StoreError;
+use redis::FromRedisValue;
+use tempfile::TempDir;
+
+use crate::{
+    RedisIndex, RedisIndexConfig,
+    connection::{Connection, Routed},
+    keys::Keys,
+    scripts::{Scripts, Sizes},
+};
+
+const SMALL: Sizes = Sizes {
+    block_max: 4,
+    closed: 3,
+    group_max: 4,
+};
+
+/// A busy machine makes an answer late, not wrong.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A server of its own, on a socket in its folder, and an index there.
+struct OwnIndex {
+    index: RedisIndex,
+    server: Child,
+    _folder: TempDir,
+}
+
+impl Drop for OwnIndex {
+    fn drop(&mut self) {
+        self.server.kill().expect("the server ends");
+        self.server.wait().expect("the server has ended");
+    }
+}
+
+impl OwnIndex {
+    async fn start(sizes: &Sizes) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("redis.sock");
+        let program = std::env::var_os("PAGEMARK_REDIS_SERVER");
+        let program = program.unwrap_or_else(|| "redis-server".into());
+        let server = Command::new(&program)
+            .args(["--port", "0", "--save", "", "--unixsocket"])
+            .arg(&socket)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| {
+                let program = program.display();
+                panic!("{program}: {error}; `make redis` installs it, and PAGEMARK_REDIS_SERVER names another")
+            });
+        let config = RedisIndexConfig::new(format!("unix://{}", socket.display()));
+        let index = RedisIndex {
+            connection: Connection::open(&config).unwrap(),
+            keys: Keys::new("test", 1),
+            scripts: Arc::new(Scripts::new(sizes)),
+            timeout: PATIENCE,
+        };
+        let own = Self {
+            index,
+            server,
+            _folder: folder,
+        };
+        own.wait_until_ready().await;
+        own
+    }
+
+    async fn wait_until_ready(&self) {
+        let began = Instant::now();
+        loop {
+            match self.try_ask::<String>("PING", "ready", &[]).await {
+                Ok(_) => return,
+                Err(error) => assert!(began.elapsed() < PATIENCE, "{error}"),
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    async fn try_ask<T: FromRedisValue>(
+        &self,
+        command: &str,
+        key: &str,
+        arguments: &[&str],
+    ) -> Result<T, StoreError> {
+        let mut asked = Routed::new(command, key);
+        for argument in arguments {
+            asked = asked.arg(*argument);
+        }
+        self.index.ask(asked).await
+    }
+
+    /// The answer to a command that the product never sends.
+    async fn ask<T: FromRedisValue>(&self, command: &str, key: &str, arguments: &[&str]) -> T {
+        self.try_ask(command, key, arguments).await.unwrap()
+    }
+
+    /// The keys of the product, in the order of their names.
+    async fn keys(&self) -> Vec<String> {
+        let mut keys: Vec<String> = self.ask("KEYS", "*PRODUCT#p/*", &[]).await;
+        keys.sort_unstable();
+        keys
+    }
+
+    async fn clear(&self) {
+        self.ask::<()>("FLUSHDB", "SYNC", &[]).await;
+    }
+
+    /// What an index scan finds wrong, and the number of comments that it finds.
+    async fn scan(&self) -> (Vec<IndexPart>, usize) {
+        let mut position = self.index.begin_index_scan().await.unwrap();
+        let mut wrong = Vec::new();
+        let mut comments = 0;
+        while let Some(part) = self.index.next_index_part(&mut position).await.unwrap() {
+            match part {
+                IndexPart::Entries(entries) => comments += entries.len(),
+                IndexPart::Products(..) | IndexPart::Nothing => {}
+                IndexPart::Miscounted(_) | IndexPart::Unknown(_) | IndexPart::Unreadable(..) => {
+                    wrong.push(part);
+                }
+            }
+        }
+        (wrong, comments)
+    }
+}
+
+fn product() -> ProductId {
+    ProductId::parse("p").unwrap()
+}
+
+fn key(part: &str) -> String {
+    Keys::new("test", 1).of_product(&product(), part)
+}
+
+fn id(text: &str) -> CommentId {
+    CommentId::parse(text).unwrap()
+}
+
+fn entry(created_ms: i64, language: &str, rating: u64) -> RankEntry {
+    RankEntry {
+        placement: Placement {
+            product: product(),
+            language: Language::parse_stored(language).unwrap(),
+            rating: Rating::new(rating).unwrap(),
+        },
+        created_at: Timestamp::from_epoch_ms(created_ms).unwrap(),
+    }
+}
+
+/// Edits that add English comments of five stars: `c0005` at 5 ms, and so on.
+fn additions(numbers: std::ops::Range<i64>) -> Vec<IndexEdit> {
+    let mut edits = Vec::new();
+    for number in numbers {
+        let of_comment = entry(number, "en", 5);
+        edits.extend(index_edits(
+            &id(&format!("c{number:04}")),
+            Some(&of_comment),
+            &[],
+        ));
+    }
+    edits
+}
+
+/// Edits that remove them.
+fn removals(numbers: std::ops::Range<i64>) -> Vec<IndexEdit> {
+    let mut edits = Vec::new();
+    for number in numbers {
+        let of_comment = entry(number, "en", 5);
+        edits.extend(index_edits(
+            &id(&format!("c{number:04}")),
+            None,
+            &[of_comment],
+        ));
+    }
+    edits
+}
