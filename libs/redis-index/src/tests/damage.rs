@@ -6,7 +6,7 @@ use model::{
     Filter,
     plan::{IndexEdit, index_edits},
 };
-use page_index::{Edits, IndexPart, RankedQuery, Reads};
+use page_index::{Contents, Edits, IndexPart, RankedQuery, Reads, Rebuild};
 use redis::Value;
 
 use super::{OwnIndex, SMALL, additions, entry, id, key, product, removals};
@@ -163,4 +163,31 @@ async fn an_open_block_that_was_closed_before_stays_compact() {
         "listpack"
     );
     assert_eq!(own.scan().await, (Vec::new(), 128));
+}
+
+/// A live edit may add a product's first comment meanwhile.
+#[tokio::test]
+async fn a_product_of_which_a_rebuild_removes_any_key_begins_anew() {
+    let own = filled().await;
+    let keys = own.keys().await;
+    let partition = own.index.keys.partition_of(&product());
+    let rebuild = Rebuild {
+        token: "token".to_owned(),
+        servers: Default::default(),
+        partitions: [partition].into(),
+    };
+    for removed in keys {
+        own.clear().await;
+        fill(&own).await;
+        let token = own.index.keys.rebuild_token(partition);
+        own.ask::<()>("SET", &token, &[&rebuild.token]).await;
+        let walked = vec![removed.clone()];
+        own.index.remove(walked, Some(&rebuild)).await.unwrap();
+        let applied = own.index.apply(&additions(0..COMMENTS)).await;
+        applied.unwrap_or_else(|error| panic!("{removed}: {error}"));
+        assert!(
+            !own.index.is_miscounted(&product()).await.unwrap(),
+            "{removed}"
+        );
+    }
 }
