@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{FutureExt, TryStreamExt, stream};
 use model::{
-    CommentId, FilterKey, Timestamp,
+    CommentId, FilterKey, ProductId, Timestamp,
     item::comment_id_of_pk,
-    plan::{index_edits, reconcile::Places},
+    plan::{IndexEdit, index_edits, reconcile::Places},
     primaries::PRIMARIES_SHARDS,
 };
-use page_index::{IndexPartition, Rebuild};
+use page_index::{IndexPartition, PageIndex, Rebuild};
 use parking_lot::Mutex;
-use process::{StoreError, now};
+use process::{Remedy, StoreError, now};
 use serde::{Deserialize, Serialize};
 use table::{InvalidEntry, Position};
 use tokio::time::Instant;
@@ -229,7 +229,7 @@ impl Finder for Filler<'_> {
                 }
             }
         }
-        index.apply(&edits).await?;
+        apply(index, &edits).await?;
         run.ledger.report().items += read;
         self.from = part.next.clone();
         Ok(Some(Finding {
@@ -244,6 +244,21 @@ impl Finder for Filler<'_> {
     fn resumes(&self) -> String {
         RESUMES.to_owned()
     }
+}
+
+/// Applies edits. If the index holds a product whose keys contradict each other, counts the products
+/// again and applies the edits once more. Otherwise the rebuild would fail at the same position
+/// whenever it is resumed.
+async fn apply(index: &PageIndex, edits: &[IndexEdit]) -> Result<(), StoreError> {
+    match index.apply(edits).await {
+        Err(error) if error.remedy() == Remedy::Quarantine => {}
+        applied => return applied,
+    }
+    let products: BTreeSet<&ProductId> = edits.iter().map(|edit| &edit.product).collect();
+    for product in products {
+        index.recount(product).await?;
+    }
+    index.apply(edits).await
 }
 
 async fn resumable(
