@@ -5,6 +5,7 @@ mod damage;
 mod list;
 
 use std::{
+    path::Path,
     process::{Child, Command, Stdio},
     sync::Arc,
     time::{Duration, Instant},
@@ -49,21 +50,29 @@ impl Drop for OwnIndex {
     }
 }
 
+/// Starts the server that PAGEMARK_REDIS_SERVER names, or else the first one that is installed.
+fn spawn(socket: &Path) -> Child {
+    let programs = match std::env::var_os("PAGEMARK_REDIS_SERVER") {
+        Some(program) => vec![program],
+        None => vec!["redis-server".into(), "valkey-server".into()],
+    };
+    let mut failures = Vec::new();
+    for program in programs {
+        let mut server = Command::new(&program);
+        server.args(["--port", "0", "--save", "", "--unixsocket"]);
+        match server.arg(socket).stdout(Stdio::null()).spawn() {
+            Ok(server) => return server,
+            Err(error) => failures.push(format!("{}: {error}", program.display())),
+        }
+    }
+    panic!("{failures:?}; `make redis` installs a server, and PAGEMARK_REDIS_SERVER names another");
+}
+
 impl OwnIndex {
     async fn start(sizes: &Sizes) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("redis.sock");
-        let program = std::env::var_os("PAGEMARK_REDIS_SERVER");
-        let program = program.unwrap_or_else(|| "redis-server".into());
-        let server = Command::new(&program)
-            .args(["--port", "0", "--save", "", "--unixsocket"])
-            .arg(&socket)
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| {
-                let program = program.display();
-                panic!("{program}: {error}; `make redis` installs it, and PAGEMARK_REDIS_SERVER names another")
-            });
+        let server = spawn(&socket);
         let config = RedisIndexConfig::new(format!("unix://{}", socket.display()));
         let index = RedisIndex {
             connection: Connection::open(&config).unwrap(),
