@@ -53,7 +53,10 @@ end
 -- A child's numbers of comments by language and rating.
 local function counts_of_child(node, number)
   local child = {}
-  for language, counts in pairs(all_counts(node)) do child[language] = child_of(counts, number) end
+  for language, counts in pairs(all_counts(node)) do
+    if #counts < (number + 1) * CHILD_BYTES then damaged(node.counts) end
+    child[language] = child_of(counts, number)
+  end
   return child
 end
 

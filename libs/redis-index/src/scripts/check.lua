@@ -63,8 +63,8 @@ local function check_root()
   return is_right
 end
 
--- How many of a group's blocks there are. Whether others should be: only the first may be empty.
-local function present_blocks(group)
+-- How many of a group's blocks there are, and whether these are all: only the first may be empty.
+local function present_blocks(group, has_counts)
   local blocks, present, is_right = redis.call('ZRANGE', group.bounds, 0, -1), 0, true
   for number, block in ipairs(blocks) do
     if exists(product.stem .. 'block/' .. block) then
@@ -72,7 +72,7 @@ local function present_blocks(group)
     elseif number > 1 then
       is_right = false
       if is_repaired then redis.call('ZREM', group.bounds, block) end
-    elseif sum(counts_of_child(group, 0)[ANY] or {}) > 0 then
+    elseif has_counts and sum(counts_of_child(group, 0)[ANY] or {}) > 0 then
       is_right = false
     end
   end
@@ -86,7 +86,7 @@ local function check_group()
   if not is_whole(root) then return false end
   local is_right = is_whole(group)
   is_right = check_first(group, bound) and is_right
-  local present, are_present = present_blocks(group)
+  local present, are_present = present_blocks(group, is_right)
   is_right = is_right and are_present
   if not is_right and is_repaired then recount(group, counts_in) end
   local is_left = present > 0 or number == 0

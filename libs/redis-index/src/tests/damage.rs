@@ -83,19 +83,34 @@ async fn counts_are_right_when_a_key_arrives_that_edits_have_missed() {
     }
 }
 
-/// A script counts in the root, in a group and in the totals, and each may be wrong.
+/// Counts of a language that are lost, and counts that are cut off. A removal reads those of a group
+/// and of the root, and a closing those of the root.
 #[tokio::test]
-async fn an_edit_that_finds_wrong_counts_changes_nothing() {
+async fn an_edit_that_finds_wrong_counts_changes_nothing_and_a_recount_repairs_them() {
     let own = filled().await;
-    for counts in ["counts", "counts/,-inf"] {
-        for field in ["en", "~"] {
-            own.clear().await;
-            fill(&own).await;
-            own.ask::<()>("HDEL", &key(counts), &[field]).await;
-            let before = contents(&own).await;
-            own.index.apply(&removals(5..6)).await.unwrap_err();
-            assert_eq!(contents(&own).await, before, "{counts} without {field}");
-        }
+    let cases: [(&str, &str, &[&str], Vec<IndexEdit>); 8] = [
+        ("HDEL", "counts", &["en"], removals(5..6)),
+        ("HDEL", "counts", &["~"], removals(5..6)),
+        ("HDEL", "counts/,-inf", &["en"], removals(5..6)),
+        ("HDEL", "counts/,-inf", &["~"], removals(5..6)),
+        ("HSET", "counts", &["en", "abc"], removals(5..6)),
+        ("HSET", "counts/,-inf", &["en", "abc"], removals(5..6)),
+        ("HSET", "counts", &["en", "abc"], additions(100..101)),
+        ("HSET", "counts", &["~", "abc"], additions(100..101)),
+    ];
+    for (command, counts, arguments, edits) in cases {
+        own.clear().await;
+        fill(&own).await;
+        own.ask::<()>(command, &key(counts), arguments).await;
+        let before = contents(&own).await;
+        own.index.apply(&edits).await.unwrap_err();
+        let what = format!("{command} {counts} {arguments:?}");
+        assert_eq!(contents(&own).await, before, "{what}");
+        let (wrong, _) = own.scan().await;
+        assert!(wrong.contains(&IndexPart::Miscounted(product())), "{what}");
+        own.index.recount(&product()).await.unwrap();
+        own.index.apply(&edits).await.unwrap();
+        assert_eq!(own.scan().await.0, [], "{what}");
     }
 }
 
