@@ -13,7 +13,8 @@ pub(super) struct Sizes {
     pub(super) block_max: u16,
     /// Number of members that leave the open block together.
     pub(super) closed: u16,
-    /// Maximum number of blocks of a group.
+    /// Maximum number of blocks of a group. Even, and at least 4: half of a group must hold a comment,
+    /// although its first block may be empty.
     pub(super) group_max: u16,
 }
 
