@@ -58,7 +58,7 @@ impl Look {
     /// Reads a site's folder. Without one, the site has our look and our messages.
     ///
     /// # Errors
-    /// The folder or a file cannot be read, or a file of messages is no Fluent syntax.
+    /// The folder or a file cannot be read, or a file of messages is no Fluent syntax, or uses what pages do not have.
     pub(crate) fn read(folder: Option<&Path>) -> Result<(Self, OwnMessages), LookError> {
         let Some(folder) = folder else {
             return Ok((Self::new("", String::new(), String::new()), Vec::new()));
@@ -88,7 +88,7 @@ impl Look {
         for language in InterfaceLanguage::VARIANTS {
             let path = folder.join("messages").join(format!("{language}.ftl"));
             let source = read_text(&path)?;
-            if let Some(problem) = first_mistake(&source) {
+            if let Some(problem) = first_mistake(*language, &source) {
                 return Err(LookError { path, problem });
             }
             let [_, _, reviews] = language.sources();
