@@ -105,17 +105,28 @@ fn style_sheet(path: &'static str, style: String) -> Asset {
     Asset::new("text/css; charset=utf-8", path, style)
 }
 
+/// What pages choose themselves, and a fragment takes from the page around it: light or dark, and
+/// the ground.
+const OWN_SCHEME: &str = "color-scheme: light dark;";
+const OWN_GROUND: &str = "--back: light-dark(#f5f6f8, #14161a);";
+
 /// The rules of pages, for a fragment. They hold below its element alone. They go by that element's
 /// width and font; those of pages go by the window and the root. The web component's element may
-/// choose light or dark.
+/// choose light, dark, or what the reader's system prefers, with our ground.
 fn of_fragment(theme: &str) -> String {
     let rules = [&OWN_STYLE.replace("rem", "em"), "\n", theme].concat();
+    let rules = rules.replacen(OWN_SCHEME, "", 1);
+    let rules = rules.replacen(OWN_GROUND, "--back: transparent;", 1);
     let rules = rules.replace(":root", "&").replace(":host", "&");
     let rules = rules.replace("@media (min-width", "@container (min-width");
     let rules = rules.replace("@media (max-width", "@container (max-width");
     [
         ":host, .pagemark { container-type: inline-size; }\n",
-        ":host([theme=light]) { color-scheme: light; }\n:host([theme=dark]) { color-scheme: dark; }\n",
+        ":host([theme]) { ",
+        OWN_SCHEME,
+        " ",
+        OWN_GROUND,
+        " }\n:host([theme=light]) { color-scheme: light; }\n:host([theme=dark]) { color-scheme: dark; }\n",
         ":host, .pagemark {\n",
         &rules,
         "}\n",
@@ -173,6 +184,15 @@ mod tests {
         format!(
             "the site folder's SITE/{name} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file"
         )
+    }
+
+    /// A browser shows what comes of it: `component.mjs`.
+    #[test]
+    fn a_fragment_takes_light_or_dark_and_the_ground_from_the_page_around_it() {
+        assert!(OWN_STYLE.contains(OWN_SCHEME) && OWN_STYLE.contains(OWN_GROUND));
+        let style = of_fragment("");
+        let (_, of_all) = style.split_once(":host, .pagemark {\n").unwrap();
+        assert!(!of_all.contains(OWN_SCHEME) && of_all.contains("--back: transparent;"));
     }
 
     #[test]

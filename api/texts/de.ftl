@@ -59,6 +59,7 @@ in-language = auf { $language }
 rated = Bewertung { $ratings }
 page-number = Seite { $page }
 page-of-pages = Seite { $page } von { $pages }
+page-of-archive = Seite { $page } von { $pages }, ab der ältesten
 continued = Fortsetzung
 newest-first = neueste zuerst
 oldest-first = älteste zuerst
@@ -128,6 +129,7 @@ pages-before-comments = Seiten, vor den Kommentaren
 other-pages = Andere Seiten
 newest = Neueste
 oldest = Älteste
+page-1-is-oldest = Seite 1: älteste
 page-to-go = Seite
 go = Los
 

@@ -71,6 +71,7 @@ in-language = in { $language }
 rated = rated { $ratings }
 page-number = page { $page }
 page-of-pages = page { $page } of { $pages }
+page-of-archive = page { $page } of { $pages } from the oldest
 continued = continued
 newest-first = newest first
 oldest-first = oldest first
@@ -148,6 +149,7 @@ pages-before-comments = Pages, before the comments
 other-pages = Other pages
 newest = Newest
 oldest = Oldest
+page-1-is-oldest = Page 1 is oldest
 # Before the field for a number, and on the button after it.
 page-to-go = Page
 go = Go

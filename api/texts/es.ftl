@@ -59,6 +59,7 @@ in-language = en { $language }
 rated = con puntuación { $ratings }
 page-number = página { $page }
 page-of-pages = página { $page } de { $pages }
+page-of-archive = página { $page } de { $pages } desde la más antigua
 continued = continuación
 newest-first = primero los más recientes
 oldest-first = primero los más antiguos
@@ -128,6 +129,7 @@ pages-before-comments = Páginas, antes de los comentarios
 other-pages = Otras páginas
 newest = Más recientes
 oldest = Más antiguos
+page-1-is-oldest = Página 1: más antigua
 page-to-go = Página
 go = Ir
 

@@ -59,6 +59,7 @@ in-language = en { $language }
 rated = notés { $ratings }
 page-number = page { $page }
 page-of-pages = page { $page } sur { $pages }
+page-of-archive = page { $page } sur { $pages } depuis la plus ancienne
 continued = suite
 newest-first = du plus récent au plus ancien
 oldest-first = du plus ancien au plus récent
@@ -128,6 +129,7 @@ pages-before-comments = Pages, avant les commentaires
 other-pages = Autres pages
 newest = Les plus récents
 oldest = Les plus anciens
+page-1-is-oldest = Page 1 : plus ancienne
 page-to-go = Page
 go = Aller
 

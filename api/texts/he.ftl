@@ -60,6 +60,7 @@ in-language = ב{ $language }
 rated = בדירוג { $ratings }
 page-number = עמוד { $page }
 page-of-pages = עמוד { $page } מתוך { $pages }
+page-of-archive = עמוד { $page } מתוך { $pages }, מהישן לחדש
 continued = המשך
 newest-first = מהחדשה לישנה
 oldest-first = מהישנה לחדשה
@@ -133,6 +134,7 @@ pages-before-comments = עמודים, לפני התגובות
 other-pages = עמודים אחרים
 newest = החדשות ביותר
 oldest = הישנות ביותר
+page-1-is-oldest = עמוד 1: הישן ביותר
 page-to-go = עמוד
 go = מעבר
 

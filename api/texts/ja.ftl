@@ -42,6 +42,7 @@ in-language = { $language }
 rated = 評価{ $ratings }
 page-number = { $page }ページ
 page-of-pages = { $page }／{ $pages }ページ
+page-of-archive = 古い順で{ $page }／{ $pages }ページ
 continued = 続き
 newest-first = 新しい順
 oldest-first = 古い順
@@ -99,6 +100,7 @@ pages-before-comments = ページ（コメントの前）
 other-pages = 他のページ
 newest = 最新
 oldest = 最古
+page-1-is-oldest = 1ページが最古
 page-to-go = ページ
 go = 移動
 

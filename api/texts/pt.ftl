@@ -59,6 +59,7 @@ in-language = em { $language }
 rated = com nota { $ratings }
 page-number = página { $page }
 page-of-pages = página { $page } de { $pages }
+page-of-archive = página { $page } de { $pages } desde a mais antiga
 continued = continuação
 newest-first = os mais recentes primeiro
 oldest-first = os mais antigos primeiro
@@ -128,6 +129,7 @@ pages-before-comments = Páginas, antes dos comentários
 other-pages = Outras páginas
 newest = Mais recentes
 oldest = Mais antigos
+page-1-is-oldest = Página 1: mais antiga
 page-to-go = Página
 go = Ir
 
