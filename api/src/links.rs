@@ -230,12 +230,17 @@ pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)
     links.collect::<Vec<_>>().join(", ")
 }
 
-/// The fragment of the list of comments in a page for people.
-pub(crate) const TO_COMMENTS: &str = "#comments";
-
 /// The fragment of a comment in a page for people, to be put behind the page's URL.
 pub(crate) fn fragment(id: &CommentId) -> String {
     format!("#{}", element_id(id))
+}
+
+/// The fragment of a comment, or of the list where none is known.
+pub(crate) fn to_comment(id: Option<&CommentId>) -> String {
+    match id {
+        Some(id) => fragment(id),
+        None => "#comments".to_owned(),
+    }
 }
 
 pub(crate) fn element_id(id: &CommentId) -> String {

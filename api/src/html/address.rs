@@ -31,7 +31,6 @@ use model::{
     ANY, Filter, InvalidInput, Language, ListingOrder, PageNumber, PageSize, Period, ProductId,
     Rating, RatingSet,
 };
-use page_index::CommentPosition;
 use percent_encoding::percent_decode_str;
 
 use crate::{
@@ -78,13 +77,13 @@ impl PageAddress {
             order,
             ..
         } = &self.query;
+        let number = number.and_then(|number| self.unless_first(number));
         links::ordered_page(product, filter, *order, number)
     }
 
     /// The path and query of the page of the listing with this number, if that is one.
     pub(super) fn numbered(&self, number: u64) -> Option<String> {
-        let number = PageNumber::new(number).ok()?;
-        Some(self.page(self.unless_first(number)))
+        Some(self.page(Some(PageNumber::new(number).ok()?)))
     }
 
     /// The path and query of the page with this number, if that is one; `None` for the front page.
@@ -103,13 +102,6 @@ impl PageAddress {
             self.query.order,
             self.number,
         )
-    }
-
-    /// The number of the page that holds the comment at this position; `None` for the first page of
-    /// the listing.
-    pub(super) fn number_of(&self, position: CommentPosition) -> Option<PageNumber> {
-        let number = self.query.number_of(self.is_stable(), position)?;
-        self.unless_first(number)
     }
 
     /// The number of a page; `None` for the first page of the listing, whose address has none.

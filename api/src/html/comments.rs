@@ -6,7 +6,7 @@ use actix_web::{
     http::{StatusCode, header},
     web,
 };
-use model::{Filter, PageNumber, Period};
+use model::Filter;
 use page_index::StatsWanted;
 
 use super::{
@@ -22,16 +22,13 @@ use crate::{
         caching,
         error_page::{Help, PageError},
     },
-    links,
     read::{
-        contrast::Contrast,
         cursor::{Cursor, CursorSealer},
-        dates,
-        page::{ListingPage, PageAt, PageRead, PageRequest, WantedBesides},
+        page::{self, Asked, ListingPage, NotShown, Shown, ShownPage, WantedBesides},
         page_position::Neighbours,
     },
-    site::{PastTheEnd, Site},
-    store::{KnownRecord, StoreClients},
+    site::Site,
+    store::StoreClients,
 };
 
 pub(super) async fn page(
@@ -42,92 +39,59 @@ pub(super) async fn page(
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, spelling) = address::read(&request)?;
-    let in_language_of_page = |error: PageError| error.of_filter(&address.query.filter);
-    if let Some(period) = address.date {
-        return lead_to_date(&address, period, &stores)
-            .await
-            .map_err(in_language_of_page);
-    }
-    if let Spelling::Other { foreign } = spelling {
+    if let (None, Spelling::Other { foreign }) = (address.date, spelling) {
         return Ok(address::moved(&address.canonical(), &foreign));
     }
-    answer(&request, &address, &stores, &memory, &site, &cursors)
-        .await
-        .map_err(in_language_of_page)
+    let context = Context::new(&site, &address);
+    let asked = asked(context);
+    match page::show(&asked, &request, &stores, &memory, &cursors).await {
+        Ok(Shown::Page(page)) => {
+            let is_fragment = fragment::is_asked(&request);
+            answer(context, *page, &stores, &cursors, is_fragment).await
+        }
+        Ok(Shown::Elsewhere { number, fragment }) => {
+            Ok(caching::lead_to(&(address.page(number) + &fragment)))
+        }
+        Err(NotShown { error, stats }) => Err(failed(context.counted(stats.as_ref()), error)),
+    }
 }
 
-async fn lead_to_date(
-    address: &PageAddress,
-    period: Period,
-    stores: &StoreClients,
-) -> Result<HttpResponse, PageError> {
-    let (position, id) = dates::newest_of_period(stores, &address.query, period).await?;
-    let fragment = match &id {
-        Some(id) => links::fragment(id),
-        None => links::TO_COMMENTS.to_owned(),
-    };
-    Ok(caching::lead_to(
-        &(address.page(address.number_of(position)) + &fragment),
-    ))
+fn asked<'asked>(Context { site, address, .. }: Context<'asked>) -> Asked<'asked> {
+    Asked {
+        query: &address.query,
+        is_stable: address.is_stable(),
+        number: address.number,
+        as_of: None,
+        cursor: address.cursor.as_deref(),
+        date: address.date,
+        past_the_end: site.settings.past_the_end,
+        // The counts of the filters come with the page.
+        besides: WantedBesides {
+            stats: StatsWanted::WithLanguages,
+            contrast: contrast::belongs_to(address),
+            record: true,
+        },
+    }
 }
 
 async fn answer(
-    request: &HttpRequest,
-    address: &PageAddress,
+    context: Context<'_>,
+    page: ShownPage,
     stores: &StoreClients,
-    memory: &AnswerMemory,
-    site: &Site,
     cursors: &CursorSealer,
+    is_fragment: bool,
 ) -> Result<HttpResponse, PageError> {
-    let query = &address.query;
-    let context = Context::new(site, address, None);
-    let cursor = address
-        .cursor
-        .as_deref()
-        .map(|text| cursors.open(&query.parts(), text))
-        .transpose();
-    let cursor = cursor.map_err(|error| failed(context, error))?;
-    let at = page_at(address, cursor);
-    let page = PageRequest { query, at };
-    let has_contrast = contrast::belongs_to(address);
-    let comments_max = page.comments_max() + if has_contrast { Contrast::COMMENTS } else { 0 };
-    // Before all reads, so that a refused request costs no store a call.
-    memory.make_room(request, comments_max).await?;
-    // The counts of the filters come with the page; without the page index, it has none.
-    let wanted = WantedBesides {
-        stats: StatsWanted::WithLanguages,
-        contrast: has_contrast,
-    };
-    let record = stores.known_record(&query.product);
-    let (read, record) = tokio::join!(page.read(stores, wanted), record);
-    let PageRead {
-        listing,
-        stats,
-        contrast,
-    } = read;
-    let context = Context {
-        stats: stats.as_ref(),
-        ..context
-    };
-    let leads_on = site.settings.past_the_end == PastTheEnd::Redirect;
-    let listing = match listing {
+    let address = context.address;
+    let context = context.counted(page.stats.as_ref());
+    let is_empty = page.listing.comments.is_empty();
+    if is_empty && address.cursor.is_some() {
         // The comments there have been deleted. Whether the listing has others is seen on its first
         // page.
-        Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => None,
-        Ok(listing) => listing,
-        Err(ApiError::PastTheEnd { total_pages, .. })
-            if leads_on && let Some(last) = address.numbered(total_pages) =>
-        {
-            return Ok(caching::lead_to(&last));
-        }
-        Err(ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. }) if leads_on => None,
-        Err(error) => return Err(failed(context, error)),
-    };
-    let Some(listing) = listing else {
         return Ok(caching::lead_to(&address.page(None)));
-    };
-    let exists = !listing.comments.is_empty()
-        || query
+    }
+    let exists = !is_empty
+        || address
+            .query
             .exists_without_comments(stores)
             .await
             .map_err(|error| failed(context, error))?;
@@ -136,16 +100,17 @@ async fn answer(
     } else {
         StatusCode::NOT_FOUND
     };
-    let by_cursor = listing
+    let may_be_kept = page.may_be_kept() && exists;
+    let by_cursor = page
+        .listing
         .continues_by_cursor
-        .then(|| by_cursor(address, &listing, cursors));
-    let is_fragment = fragment::is_asked(request);
+        .then(|| by_cursor(address, &page.listing, cursors));
     let page = CommentsPage::new(
         context,
-        record.record(),
-        &listing,
+        page.record.record(),
+        &page.listing,
         by_cursor,
-        contrast,
+        page.contrast,
         is_fragment,
     );
     let mut answer = match is_fragment {
@@ -158,21 +123,7 @@ async fn answer(
             .headers_mut()
             .insert(header::ETAG, caching::value(&validator));
     }
-    if stats.is_none() || listing.has_empty_places || !exists || record == KnownRecord::Unreadable {
-        // Not cached, because a cache would keep it longer than a store is unavailable or behind,
-        // or the listing empty.
-        return Ok(caching::uncached(answer));
-    }
-    Ok(answer)
-}
-
-fn page_at(address: &PageAddress, cursor: Option<Cursor>) -> PageAt {
-    match (cursor, address.number) {
-        (Some(cursor), _) => PageAt::Cursor(cursor),
-        (None, Some(number)) if address.is_stable() => PageAt::Archive(number),
-        (None, None) if address.is_stable() => PageAt::Front,
-        (None, number) => PageAt::Number(number.unwrap_or(PageNumber::FIRST), None),
-    }
+    Ok(caching::kept_if(may_be_kept, answer))
 }
 
 fn by_cursor(address: &PageAddress, listing: &ListingPage, cursors: &CursorSealer) -> Neighbours {
@@ -210,6 +161,8 @@ fn failed(context: Context<'_>, error: ApiError) -> PageError {
     } else if let ApiError::Invalid { .. } = error {
         // The cursor is not of this listing, or its key is gone.
         lead(text("first-page"), first);
+    } else if address.date.is_some() {
+        lead(text("first-page"), first);
     } else {
         lead(text("try-again"), address.canonical());
         if is_later_page && address.is_stable() {
@@ -229,9 +182,10 @@ fn failed(context: Context<'_>, error: ApiError) -> PageError {
     } else {
         "meanwhile-others"
     });
-    PageError {
+    let error = PageError {
         error,
         help: Help { meanwhile, links },
         language: None,
-    }
+    };
+    error.of_filter(&address.query.filter)
 }

@@ -205,11 +205,7 @@ pub(super) async fn list(
     let (entries, is_whole) = entries(&stores, walk.page(number, PageSize::default())).await;
     let page = ProductsPage::new(&site, number, &walk, entries);
     let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole {
-        answer
-    } else {
-        caching::uncached(answer)
-    })
+    Ok(caching::kept_if(is_whole, answer))
 }
 
 #[derive(Template)]
@@ -269,11 +265,7 @@ pub(super) async fn start(
     };
     let page = StartPage { head, t, products };
     let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole {
-        answer
-    } else {
-        caching::uncached(answer)
-    })
+    Ok(caching::kept_if(is_whole, answer))
 }
 
 /// The addresses of the list's pages, at most `max`; `None` without products.

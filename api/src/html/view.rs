@@ -394,7 +394,7 @@ mod tests {
             settled: Some(total),
             ..ListingPage::default()
         };
-        let context = Context::new(&site, &address, None);
+        let context = Context::new(&site, &address);
         let page = || CommentsPage::new(context, record, &listing, None, None, false);
         let stable = CommentsPage {
             is_whole: false,

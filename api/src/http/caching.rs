@@ -22,15 +22,17 @@ use super::{audience::Audience, compression};
 use crate::entity_tag::{weak_tag, without_suffix};
 use crate::error::ApiError;
 
-/// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.
+/// `Cache-Control` of an answer that must not be cached.
 pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
-/// The answer, which no cache may keep: a cache would keep it longer than a store is unavailable.
-pub(crate) fn uncached(mut answer: HttpResponse) -> HttpResponse {
-    let (name, value) = NO_STORE;
-    answer
-        .headers_mut()
-        .insert(name, HeaderValue::from_static(value));
+/// The answer, which caches may keep only if it `may_be_kept`.
+pub(crate) fn kept_if(may_be_kept: bool, mut answer: HttpResponse) -> HttpResponse {
+    if !may_be_kept {
+        let (name, value) = NO_STORE;
+        answer
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
     answer
 }
 
