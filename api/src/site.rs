@@ -13,9 +13,10 @@ use std::{
 use actix_web::http::Uri;
 use clap::{ArgAction, ValueEnum};
 use derive_more::Display;
-use model::{Filter, ListingOrder};
+use model::{Filter, InvalidInput, ListingOrder, ProductId, WebUrl};
 
 use crate::{
+    links,
     look::{Look, LookError},
     texts::{Interface, InterfaceLanguage, InterfaceTexts},
 };
@@ -145,6 +146,29 @@ fn is_plain_part(part: &str) -> bool {
     is_unreserved && !matches!(part, "" | "." | "..")
 }
 
+/// Where customers write: a URL with `{product}` in place of the product's id.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+pub struct WriteUrl(String);
+
+impl WriteUrl {
+    /// What stands for the id of the product, percent-encoded.
+    const PRODUCT: &str = "{product}";
+
+    pub(crate) fn of(&self, product: &ProductId) -> String {
+        self.0
+            .replace(Self::PRODUCT, &links::encoded(product.as_str()).to_string())
+    }
+}
+
+impl FromStr for WriteUrl {
+    type Err = InvalidInput;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        WebUrl::parse("the URL", &text.replace(Self::PRODUCT, ""))?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
 /// Which pages search engines may put into their indexes. The others say `noindex`; links on them
 /// are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -271,6 +295,10 @@ pub struct SiteSettings {
     /// messages/LANGUAGE.ftl.
     #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
     pub site_dir: Option<PathBuf>,
+    /// Where customers write, such as `https://shop.example.com/write?product={product}`. Pages and
+    /// fragments link there.
+    #[arg(long, env = "PAGEMARK_WRITE_URL", value_name = "URL")]
+    pub write_url: Option<WriteUrl>,
     /// Pictures of products that the site serves itself: their paths, and their content as SVG.
     #[arg(skip)]
     pub pictures: &'static [(&'static str, &'static str)],
@@ -381,6 +409,7 @@ impl Site {
             interface_by_filter: _,
             // A page has its look in it.
             site_dir: _,
+            write_url,
             pictures: _,
             // An entity tag leaves out what the demo adds.
             demo: _,
@@ -390,7 +419,10 @@ impl Site {
             Some(value) => value.get_name(),
             None => "",
         };
-        format!("{} {indexable} {indexable_comments_min}", self.public_url)
+        format!(
+            "{} {indexable} {indexable_comments_min} {write_url:?}",
+            self.public_url
+        )
     }
 }
 

@@ -106,9 +106,18 @@ if (!customElements.get("pagemark-comments")) {
     }
 
     get #asked() {
-      const [source, root, product] = this.#source;
+      const [source, , product] = this.#source;
       const which = this.#named;
-      return product && which !== null && WHICH.test(which) ? `${root}/fragment${product}${which}` : source;
+      return product && which !== null && WHICH.test(which) ? this.#listAt(which) : source;
+    }
+
+    // Another list of the product, with headings of the same level.
+    #listAt(which) {
+      const [source, root, product] = this.#source;
+      const level = new URL(source).searchParams.get("heading_level");
+      const address = new URL(`${root}/fragment${product}${which}`);
+      if (level) address.searchParams.set("heading_level", level);
+      return address.href;
     }
 
     // The link inside the element.
@@ -156,10 +165,10 @@ if (!customElements.get("pagemark-comments")) {
     // Other lists of the product are shown here, and the page's address says which. All other links are the browser's.
     async #follow(event, href) {
       const [, site, , which] = LIST.exec(href) ?? [];
-      const [, root, product] = this.#source;
-      if (site !== root || !WHICH.test(which)) return;
+      const [source, root] = this.#source;
+      if (site !== root || !WHICH.test(which) || new URL(source).searchParams.has("summary")) return;
       event.preventDefault();
-      const address = `${root}/fragment${product}${which}`;
+      const address = this.#listAt(which);
       if (!(await this.#show(address))) return location.assign(href);
       if (address !== this.#shown) return;
       this.#rename(which, "pushState");

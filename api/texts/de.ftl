@@ -92,6 +92,7 @@ average-from = aus { $count ->
    *[other] { $count } Kommentaren
 }
 view-product = Zum Produkt
+write = Kommentar schreiben
 show-newest-first = Neueste zuerst anzeigen
 show-oldest-first = Älteste zuerst anzeigen
 show-highest-first = Höchste Bewertung zuerst anzeigen

@@ -109,6 +109,7 @@ average-from = from { $count ->
    *[other] { $count } comments
 }
 view-product = View this product
+write = Write a comment
 show-newest-first = Show the newest first
 show-oldest-first = Show the oldest first
 show-highest-first = Show the highest ratings first

@@ -92,6 +92,7 @@ average-from = según { $count ->
    *[other] { $count } comentarios
 }
 view-product = Ver el producto
+write = Escribir un comentario
 show-newest-first = Mostrar primero los más recientes
 show-oldest-first = Mostrar primero los más antiguos
 show-highest-first = Mostrar primero la puntuación más alta

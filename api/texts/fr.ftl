@@ -92,6 +92,7 @@ average-from = d’après { $count ->
    *[other] { $count } commentaires
 }
 view-product = Voir le produit
+write = Écrire un commentaire
 show-newest-first = Afficher d’abord les plus récents
 show-oldest-first = Afficher d’abord les plus anciens
 show-highest-first = Afficher d’abord les meilleures notes

@@ -96,6 +96,7 @@ average-from = לפי { $count ->
    *[other] { $count } תגובות
 }
 view-product = לעמוד המוצר
+write = כתיבת תגובה
 show-newest-first = הצגת החדשות קודם
 show-oldest-first = הצגת הישנות קודם
 show-highest-first = הצגת הדירוג הגבוה קודם

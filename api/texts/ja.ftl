@@ -66,6 +66,7 @@ average-out-of-5 = ／5（コメント{ $count }件）
 average-in-language = { $language }：
 average-from = （コメント{ $count }件）
 view-product = 商品を見る
+write = コメントを書く
 show-newest-first = 新しい順に表示
 show-oldest-first = 古い順に表示
 show-highest-first = 評価の高い順に表示

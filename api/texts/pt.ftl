@@ -92,6 +92,7 @@ average-from = segundo { $count ->
    *[other] { $count } comentários
 }
 view-product = Ver o produto
+write = Escrever um comentário
 show-newest-first = Mostrar primeiro os mais recentes
 show-oldest-first = Mostrar primeiro os mais antigos
 show-highest-first = Mostrar primeiro a nota mais alta
