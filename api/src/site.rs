@@ -13,7 +13,7 @@ use std::{
 use actix_web::http::Uri;
 use clap::{ArgAction, ValueEnum};
 use derive_more::Display;
-use model::{Filter, InvalidInput, ListingOrder, ProductId, WebUrl};
+use model::{Filter, InvalidInput, ListingOrder, Photo, ProductId, WebUrl};
 
 use crate::{
     links,
@@ -169,6 +169,31 @@ impl FromStr for WriteUrl {
     }
 }
 
+/// A host that serves customers' photos by HTTPS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhotoHost(String);
+
+impl PhotoHost {
+    pub(crate) fn origin(&self) -> String {
+        format!("https://{}", self.0)
+    }
+}
+
+impl FromStr for PhotoHost {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let host = text.trim().to_ascii_lowercase();
+        if is_host(&host) {
+            Ok(Self(host))
+        } else {
+            Err(
+                "a host of photos is a name without https://, a port or a path, such as photos.example.com",
+            )
+        }
+    }
+}
+
 /// Which pages search engines may put into their indexes. The others say `noindex`; links on them
 /// are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -299,6 +324,15 @@ pub struct SiteSettings {
     /// fragments link there.
     #[arg(long, env = "PAGEMARK_WRITE_URL", value_name = "URL")]
     pub write_url: Option<WriteUrl>,
+    /// The hosts of customers' photos, with commas between them, such as `photos.example.com`. Pages
+    /// show no others.
+    #[arg(
+        long,
+        env = "PAGEMARK_PHOTO_HOSTS",
+        value_name = "HOSTS",
+        value_delimiter = ','
+    )]
+    pub photo_hosts: Vec<PhotoHost>,
     /// Pictures of products that the site serves itself: their paths, and their content as SVG.
     #[arg(skip)]
     pub pictures: &'static [(&'static str, &'static str)],
@@ -395,6 +429,18 @@ impl Site {
         }
     }
 
+    /// The photos of a comment on hosts that the site names.
+    pub(crate) fn shown(&self, mut photos: Vec<Photo>) -> Vec<Photo> {
+        let hosts = &self.settings.photo_hosts;
+        photos.retain(|photo| {
+            let origin = photo.url.origin();
+            hosts
+                .iter()
+                .any(|host| host.origin().eq_ignore_ascii_case(origin))
+        });
+        photos
+    }
+
     /// The settings that pages of comments depend on. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> String {
         // A new field must be named here, so that no release forgets to decide about it.
@@ -410,6 +456,8 @@ impl Site {
             // A page has its look in it.
             site_dir: _,
             write_url,
+            // An archive page has its photos in it.
+            photo_hosts: _,
             pictures: _,
             // An entity tag leaves out what the demo adds.
             demo: _,

@@ -119,6 +119,7 @@ anonymous = Anonym
 comment-of = Kommentar von
 link-to-comment = Link zu diesem Kommentar vom
 show-rest = Mehr anzeigen
+photo = Foto { $number }
 
 newest-positive-and-critical = Neueste positive und kritische Stimme
 most-recent-positive = Neueste positive Stimme

@@ -139,6 +139,7 @@ comment-of = Comment of
 # Before a time, for screen readers.
 link-to-comment = link to this comment of
 show-rest = Show the rest
+photo = Photo { $number }
 
 newest-positive-and-critical = Newest positive and critical
 most-recent-positive = Most recent positive

@@ -119,6 +119,7 @@ anonymous = Anónimo
 comment-of = Comentario de
 link-to-comment = enlace a este comentario del
 show-rest = Mostrar el resto
+photo = Foto { $number }
 
 newest-positive-and-critical = Último positivo y último crítico
 most-recent-positive = El positivo más reciente

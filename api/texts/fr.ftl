@@ -119,6 +119,7 @@ anonymous = Anonyme
 comment-of = Commentaire de
 link-to-comment = lien vers ce commentaire du
 show-rest = Afficher la suite
+photo = Photo n° { $number }
 
 newest-positive-and-critical = Derniers avis positif et critique
 most-recent-positive = Dernier avis positif

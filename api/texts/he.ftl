@@ -124,6 +124,7 @@ anonymous = אנונימי
 comment-of = תגובה מאת
 link-to-comment = קישור לתגובה הזאת מתאריך
 show-rest = הצגת ההמשך
+photo = תמונה { $number }
 
 newest-positive-and-critical = החיובית והביקורתית האחרונות
 most-recent-positive = החיובית האחרונה

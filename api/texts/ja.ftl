@@ -90,6 +90,7 @@ anonymous = 匿名
 comment-of = コメント投稿者：
 link-to-comment = このコメントへのリンク：
 show-rest = 続きを読む
+photo = 写真{ $number }
 
 newest-positive-and-critical = 最新の高評価と低評価
 most-recent-positive = 最新の高評価

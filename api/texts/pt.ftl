@@ -119,6 +119,7 @@ anonymous = Anônimo
 comment-of = Comentário de
 link-to-comment = link para este comentário de
 show-rest = Mostrar o resto
+photo = Foto n.º { $number }
 
 newest-positive-and-critical = Último positivo e último crítico
 most-recent-positive = O positivo mais recente

@@ -2,8 +2,8 @@
 
 use askama::Template;
 use model::{
-    Comment, Documented, Filter, Language, ListingOrder, ProductDetails, ProductRecord, Reply,
-    WebUrl,
+    Comment, Documented, Filter, Language, ListingOrder, Photo, ProductDetails, ProductRecord,
+    Reply, WebUrl,
 };
 use sha2::Digest;
 
@@ -44,6 +44,7 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
     include_str!("../../templates/pages.html"),
+    include_str!("../../templates/photos.html"),
     include_str!("../../templates/reply.html"),
     include_str!("../../templates/reply_author.html"),
     include_str!("../../templates/text.html"),
@@ -107,6 +108,7 @@ struct CommentView<'page> {
     is_verified: bool,
     /// The shop's reply, which is taken to be in the comment's language.
     reply: Option<(Folded, Reply)>,
+    photos: Vec<Photo>,
 }
 
 impl<'page> CommentsPage<'page> {
@@ -175,7 +177,7 @@ impl<'page> CommentsPage<'page> {
             comments: listing
                 .comments
                 .iter()
-                .map(|comment| CommentView::new(t, comment))
+                .map(|comment| CommentView::new(context, comment))
                 .collect(),
             has_comments: !is_empty || context.count(&Filter::ANY) != Some(0),
             contrast,
@@ -363,7 +365,8 @@ fn head<'page>(
 }
 
 impl<'page> CommentView<'page> {
-    fn new(t: &Interface, comment: &'page Comment) -> Self {
+    fn new(context: Context<'page>, comment: &'page Comment) -> Self {
+        let Context { site, t, .. } = context;
         let direction = direction(&comment.language);
         let documented = comment
             .site
@@ -379,6 +382,7 @@ impl<'page> CommentView<'page> {
             body: Folded::new(direction, displayed(&comment.text.body)),
             time: t.day(comment.created_at),
             is_verified: documented.is_verified,
+            photos: site.shown(documented.photos),
             reply: documented.reply.map(|reply| {
                 let text = Folded::new(direction, displayed(&reply.text));
                 (text, reply)
