@@ -22,7 +22,7 @@ const RESERVED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-fn encoded(text: &str) -> PercentEncode<'_> {
+pub(crate) fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, &RESERVED)
 }
 

@@ -12,7 +12,9 @@ use page_index::StatsWanted;
 use super::{
     address::{self, PageAddress, Spelling},
     context::Context,
-    contrast, fragment, render,
+    contrast,
+    fragment::Fragment,
+    render,
     view::CommentsPage,
 };
 use crate::{
@@ -42,13 +44,11 @@ pub(super) async fn page(
     if let (None, Spelling::Other { foreign }) = (address.date, spelling) {
         return Ok(address::moved(&address.canonical(), &foreign));
     }
+    let fragment = Fragment::of(&request)?;
     let context = Context::new(&site, &address);
     let asked = asked(context);
     match page::show(&asked, &request, &stores, &memory, &cursors).await {
-        Ok(Shown::Page(page)) => {
-            let is_fragment = fragment::is_asked(&request);
-            answer(context, *page, &stores, &cursors, is_fragment).await
-        }
+        Ok(Shown::Page(page)) => answer(context, *page, &stores, &cursors, fragment).await,
         Ok(Shown::Elsewhere { number, fragment }) => {
             Ok(caching::lead_to(&(address.page(number) + &fragment)))
         }
@@ -76,10 +76,10 @@ fn asked<'asked>(Context { site, address, .. }: Context<'asked>) -> Asked<'asked
 
 async fn answer(
     context: Context<'_>,
-    page: ShownPage,
+    mut page: ShownPage,
     stores: &StoreClients,
     cursors: &CursorSealer,
-    is_fragment: bool,
+    fragment: Option<Fragment>,
 ) -> Result<HttpResponse, PageError> {
     let address = context.address;
     let context = context.counted(page.stats.as_ref());
@@ -105,18 +105,27 @@ async fn answer(
         .listing
         .continues_by_cursor
         .then(|| by_cursor(address, &page.listing, cursors));
+    let comments_max = fragment.and_then(|fragment| fragment.comments_max);
+    if let Some(max) = comments_max {
+        page.listing.comments.truncate(usize::from(max.get()));
+    }
     let page = CommentsPage::new(
         context,
         page.record.record(),
         &page.listing,
         by_cursor,
         page.contrast,
-        is_fragment,
+        fragment,
     );
-    let mut answer = match is_fragment {
-        true => render(status, &page.head, &page.as_list(), "'none'")?,
+    let mut answer = match fragment {
+        // It changes with every comment.
+        Some(fragment) if fragment.is_summary => {
+            let answer = render(status, &page.head, &page.summary(), "'none'")?;
+            return Ok(caching::kept_if(may_be_kept, answer));
+        }
+        Some(_) => render(status, &page.head, &page.as_list(), "'none'")?,
         // The field for a page number is a form.
-        false => render(status, &page.head, &page, "'self'")?,
+        None => render(status, &page.head, &page, "'self'")?,
     };
     if let Some(validator) = page.validator().map_err(ApiError::internal)? {
         answer

@@ -114,7 +114,16 @@ fn render(
     if let Some(links) = head.link_header() {
         answer.insert_header((header::LINK, links));
     }
-    Ok(html(&mut answer, head.picture.as_ref(), form_action, body))
+    let mut picture_origins = Vec::new();
+    picture_origins.extend(
+        head.picture
+            .as_ref()
+            .map(|picture| picture.origin().to_owned()),
+    );
+    for host in &head.site.settings.photo_hosts {
+        picture_origins.push(host.origin());
+    }
+    Ok(html(&mut answer, &picture_origins, form_action, body))
 }
 
 async fn comment(

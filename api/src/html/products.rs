@@ -245,7 +245,13 @@ pub(super) async fn start(
     let has_products = walk.as_ref().is_none_or(|walk| walk.total() > 0);
     let may_index = has_products && site.settings.indexable.admits(&Filter::ANY);
     let t = site.interface();
-    let mut head = Head::of_page(&site, "/", t.text("title-start").into_owned(), may_index);
+    // In the demo the page also describes Pagemark.
+    let title = if site.shows_demo() {
+        "title-start"
+    } else {
+        "all-products"
+    };
+    let mut head = Head::of_page(&site, "/", t.text(title).into_owned(), may_index);
     head.description = Some(t.text("about").into_owned());
     let (products, is_whole) = match &walk {
         Some(walk) => {

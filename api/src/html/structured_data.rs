@@ -12,7 +12,7 @@
 //!   data. Without the page index the average is unknown, so then only a page with an authored
 //!   comment has structured data.
 
-use model::{Comment, Gtin, ProductDetails, ProductId, Timestamp};
+use model::{Comment, Documented, Gtin, ProductDetails, ProductId, Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -91,6 +91,9 @@ struct SchemaReview<'page> {
     author: Named<'page>,
     #[serde(skip_serializing_if = "Option::is_none")]
     date_published: Option<Timestamp>,
+    /// The photos that the page shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    image: Vec<String>,
     in_language: &'page str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'page str>,
@@ -139,6 +142,14 @@ pub(super) fn of_page(
     }))
 }
 
+fn photos(site: &Site, comment: &Comment) -> Vec<String> {
+    let Some(attributes) = &comment.site.attributes else {
+        return Vec::new();
+    };
+    let photos = site.shown(Documented::of(attributes).photos);
+    photos.iter().map(|photo| photo.url.to_string()).collect()
+}
+
 /// The review of a comment; `None` without an author.
 fn review<'page>(site: &Site, comment: &'page Comment) -> Option<SchemaReview<'page>> {
     let author = comment.text.author.as_deref()?;
@@ -151,6 +162,7 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<SchemaReview<'p
         },
         date_published: Some(comment.created_at)
             .filter(|date| date.is_between_1970_and(process::now())),
+        image: photos(site, comment),
         in_language: comment.language.as_str(),
         name: comment.text.title.as_deref(),
         review_body: displayed(&comment.text.body),

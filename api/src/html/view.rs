@@ -2,8 +2,8 @@
 
 use askama::Template;
 use model::{
-    Comment, Documented, Filter, Language, ListingOrder, ProductDetails, ProductRecord, Reply,
-    WebUrl,
+    Comment, Documented, Filter, Language, ListingOrder, Photo, ProductDetails, ProductRecord,
+    Reply, WebUrl,
 };
 use sha2::Digest;
 
@@ -15,6 +15,7 @@ use super::{
     feed,
     filters::{Filters, chips},
     fold::{self, Folded},
+    fragment::Fragment,
     head::Head,
     language_name::{self, direction},
     structured_data,
@@ -43,6 +44,7 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
     include_str!("../../templates/pages.html"),
+    include_str!("../../templates/photos.html"),
     include_str!("../../templates/reply.html"),
     include_str!("../../templates/reply_author.html"),
     include_str!("../../templates/text.html"),
@@ -73,13 +75,26 @@ pub(super) struct CommentsPage<'page> {
     has_comments: bool,
     /// The most recent positive and critical comments; on the front page of all comments only.
     contrast: Option<[(Side, &'static str, &'static str); 2]>,
-    /// Whether only the list is shown, inside a page of another site.
+    /// What is shown inside a page of another site; `None` for the page itself.
+    fragment: Option<Fragment>,
     is_fragment: bool,
+    /// Whether the fragment shows the first comments of the page only.
+    is_excerpt: bool,
+    /// Where customers write, if the site says so.
+    write: Option<String>,
     /// Whether it shows what changes with comments on other pages: not only for
     /// [`CommentsPage::validator`].
     is_whole: bool,
     /// A line for engineers, in the demo: what the page has cost.
     cost: Option<String>,
+}
+
+/// The average and the number of comments, as a link to the page.
+#[derive(Template)]
+#[template(path = "summary.html")]
+pub(super) struct Summary<'page> {
+    context: Context<'page>,
+    base: &'page str,
 }
 
 /// A comment, with what would cost most to write twice: into the answer and into the entity tag.
@@ -93,20 +108,23 @@ struct CommentView<'page> {
     is_verified: bool,
     /// The shop's reply, which is taken to be in the comment's language.
     reply: Option<(Folded, Reply)>,
+    photos: Vec<Photo>,
 }
 
 impl<'page> CommentsPage<'page> {
     /// A page of a product with this record. Without the page index it has neither totals nor
     /// stats. `by_cursor` are its neighbours where no number leads to them. As a fragment, only its
-    /// list will be shown.
+    /// list or a summary will be shown.
     pub(super) fn new(
         context: Context<'page>,
         record: Option<&'page ProductRecord>,
         listing: &'page ListingPage,
         by_cursor: Option<Neighbours>,
         contrast: Option<Contrast>,
-        is_fragment: bool,
+        fragment: Option<Fragment>,
     ) -> Self {
+        let is_fragment = fragment.is_some();
+        let is_excerpt = fragment.is_some_and(|fragment| fragment.comments_max.is_some());
         let Context {
             site, t, address, ..
         } = context;
@@ -132,7 +150,7 @@ impl<'page> CommentsPage<'page> {
             Vec::new()
         };
         let contrast = match contrast {
-            Some(contrast) if listing.comments.len() >= contrast::COMMENTS_MIN => {
+            Some(contrast) if listing.comments.len() >= contrast::COMMENTS_MIN && !is_excerpt => {
                 Some(contrast::sides(contrast))
             }
             _ => None,
@@ -159,11 +177,18 @@ impl<'page> CommentsPage<'page> {
             comments: listing
                 .comments
                 .iter()
-                .map(|comment| CommentView::new(t, comment))
+                .map(|comment| CommentView::new(context, comment))
                 .collect(),
             has_comments: !is_empty || context.count(&Filter::ANY) != Some(0),
             contrast,
+            fragment,
             is_fragment,
+            is_excerpt,
+            write: site
+                .settings
+                .write_url
+                .as_ref()
+                .map(|url| url.of(&query.product)),
             is_whole: true,
             cost,
         }
@@ -208,8 +233,21 @@ impl<'page> CommentsPage<'page> {
         Ok(Some(tag.finish()))
     }
 
+    pub(super) fn summary(&self) -> Summary<'_> {
+        Summary {
+            context: self.context,
+            base: &self.head.base,
+        }
+    }
+
+    /// The level of a heading that has this one on the page; `None` if it is the same.
+    fn level(&self, on_page: u8) -> Option<u8> {
+        self.fragment?.level(on_page)
+    }
+
     fn has_neighbours(&self) -> bool {
-        self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some()
+        let leads_on = self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some();
+        leads_on && !self.is_excerpt
     }
 }
 
@@ -327,7 +365,8 @@ fn head<'page>(
 }
 
 impl<'page> CommentView<'page> {
-    fn new(t: &Interface, comment: &'page Comment) -> Self {
+    fn new(context: Context<'page>, comment: &'page Comment) -> Self {
+        let Context { site, t, .. } = context;
         let direction = direction(&comment.language);
         let documented = comment
             .site
@@ -343,6 +382,7 @@ impl<'page> CommentView<'page> {
             body: Folded::new(direction, displayed(&comment.text.body)),
             time: t.day(comment.created_at),
             is_verified: documented.is_verified,
+            photos: site.shown(documented.photos),
             reply: documented.reply.map(|reply| {
                 let text = Folded::new(direction, displayed(&reply.text));
                 (text, reply)
@@ -395,7 +435,7 @@ mod tests {
             ..ListingPage::default()
         };
         let context = Context::new(&site, &address);
-        let page = || CommentsPage::new(context, record, &listing, None, None, false);
+        let page = || CommentsPage::new(context, record, &listing, None, None, None);
         let stable = CommentsPage {
             is_whole: false,
             ..page()

@@ -165,7 +165,7 @@ pub(crate) mod tests {
         for text in [without, with] {
             let comment = Comment {
                 text,
-                ..comment("c1", "zh-Hant-TW", 1)
+                ..comment("c1", "zh-Hant", 1)
             };
             let item = comment_item(&comment);
             for index in Index::EVERY.iter().copied() {

@@ -189,7 +189,7 @@ fn odd_comments() -> Vec<NewComment> {
     for (number, name) in products.iter().enumerate() {
         for (of_product, id) in ids.iter().enumerate() {
             let id = format!("{id}{number}");
-            let language = ["en", "zh-Hant-TW"][of_product % 2];
+            let language = ["en", "zh-Hant"][of_product % 2];
             let rating = 1 + of_product as u64;
             let mut comment = new_comment(&id, &product(name), language, rating);
             comment.text = texts[(number + of_product) % texts.len()].clone();
