@@ -29,12 +29,14 @@ pub(super) async fn import_shown(
     let display = source.progress.show(&name);
     let (report, ended) = import(table, source, options, earlier).await;
     drop(display);
-    say(&report_text(
-        &name,
-        &report,
-        options.dry_run,
-        began.elapsed(),
-    ));
+    let has_counts = ended
+        .as_ref()
+        .err()
+        .is_none_or(|error| !error.is_of_the_whole_file());
+    if has_counts {
+        let took = began.elapsed();
+        say(&report_text(&name, &report, options.dry_run, took));
+    }
     (report, ended)
 }
 

@@ -10,6 +10,7 @@ use table::{CommentPatch, NewComment, Table, WriteError};
 
 use super::{
     ImportOptions, RowOutcome, date::rfc_3339, earlier::EarlierRow, emptied, imported::ImportedRow,
+    spreadsheet,
 };
 
 /// The message for a JSON array. A file that is one array gets it only once.
@@ -224,6 +225,28 @@ impl CommentRow {
         }
     }
 
+    /// What a spreadsheet may have made of its texts.
+    pub(super) fn comment_doubts(&self) -> impl Iterator<Item = String> {
+        let NewComment {
+            id,
+            product,
+            text,
+            site,
+            ..
+        } = &self.comment;
+        let texts = [
+            ("id", Some(id.as_str())),
+            ("product", Some(product.as_str())),
+            ("author_id", site.author_id.as_ref().map(AuthorId::as_str)),
+            ("title", text.title.as_deref()),
+            ("body", Some(text.body.as_str())),
+            ("author", text.author.as_deref()),
+        ];
+        texts
+            .into_iter()
+            .filter_map(|(field, text)| spreadsheet::doubt(field, text?))
+    }
+
     /// Creates the comment unless its id is in use. An id is used only once.
     pub(super) async fn import(
         &self,
@@ -322,7 +345,7 @@ impl CommentRow {
                 "id: {id:?} is the same id as{place}, with other values"
             )),
             Some(_) => Some(format!(
-                "id: {id:?} is the same id as{place}, with another {others}; a review needs an id of its own"
+                "id: {id:?} is the same id as{place}, with another {others}; a review needs an id of its own: --id-from COLUMN,COLUMN makes one of the columns that tell reviews apart"
             )),
             None if others.is_empty() => None,
             None => Some(format!(

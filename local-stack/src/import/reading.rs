@@ -17,15 +17,16 @@ use serde_json::{Map, Value};
 use super::{
     comment::{CommentLine, CommentRow, printable},
     date::{date_format, read_date, rfc_3339, time_zone},
+    id_from::id_from,
+    spreadsheet::check_undamaged,
+    status_words,
+    value::{NULLS, look_up, text},
 };
 
 /// The fields that a comment needs. The column of a field has its name, unless another is named.
 const REQUIRED: [&str; 6] = ["id", "product", "language", "rating", "created_at", "body"];
 /// The fields that a comment may lack. Attributes are a JSON object, or its text.
 const OPTIONAL: [&str; 5] = ["title", "author", "attributes", "author_id", "status"];
-
-/// How databases write no value into a cell. As the id of an author it would be one for all.
-const NULLS: [&str; 2] = ["\\N", "NULL"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -73,8 +74,12 @@ pub struct ReadingArgs {
     /// b within a, and `status=` takes no column.
     #[arg(long, value_name = "FIELD=COLUMN", value_delimiter = ',', value_parser = assignment)]
     map: Vec<(String, String)>,
+    /// The columns that make an id together, where the file has none; the same values make the same
+    /// id.
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    id_from: Vec<String>,
     /// The value of a field where the file has none, such as `language=en`; repeatable.
-    #[arg(long, value_name = "FIELD=TEXT", value_parser = assignment)]
+    #[arg(long, value_name = "FIELD=TEXT", value_parser = set_value)]
     set: Vec<(String, String)>,
     /// What a value of a field means here, such as `status:spam=hidden`; repeatable.
     #[arg(long, value_name = "FIELD:FROM=TO", value_parser = replacement)]
@@ -112,79 +117,25 @@ fn replacement(text: &str) -> Result<Replacement, String> {
     })
 }
 
-/// Words in names of columns that say whether a review is published.
-const WORDS_OF_A_STATUS: [&str; 20] = [
-    "status",
-    "state",
-    "approved",
-    "approval",
-    "curated",
-    "published",
-    "publish",
-    "unpublished",
-    "hidden",
-    "visible",
-    "visibility",
-    "moderation",
-    "moderated",
-    "spam",
-    "rejected",
-    "disapproved",
-    "deleted",
-    "trash",
-    "pending",
-    "draft",
-];
-
-/// Whether a word of the name, in any spelling (`is_spam`, `isSpam`, `Is spam`), is one of those.
-fn looks_like_a_status(name: &str) -> bool {
-    let mut words = String::new();
-    let mut was_lower = false;
-    for character in name.chars() {
-        if was_lower && character.is_uppercase() {
-            words.push(' ');
-        }
-        was_lower = character.is_lowercase();
-        words.extend(character.to_lowercase());
+/// One value for all rows, which an id cannot be.
+fn set_value(text: &str) -> Result<(String, String), String> {
+    let assigned = assignment(text)?;
+    if assigned.0 == "id" {
+        return Err(format!("would be the id of every row; {MAKES_IDS}"));
     }
-    words
-        .split(|character: char| !character.is_alphanumeric())
-        .any(|word| WORDS_OF_A_STATUS.contains(&word))
+    Ok(assigned)
 }
 
-/// Errors that spreadsheets show in place of a value.
-const SPREADSHEET_ERRORS: [&str; 7] = [
-    "#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!",
-];
-
-/// Refuses what a spreadsheet has made of a value.
-fn check_undamaged(field: &'static str, text: &str) -> Result<(), InvalidInput> {
-    let is_error = SPREADSHEET_ERRORS.contains(&text)
-        || text
-            .strip_prefix("Err:")
-            .is_some_and(|number| number.len() == 3 && is_digits(number));
-    let is_rounded = matches!(field, "id" | "product" | "author_id") && is_rounded(text);
-    if !is_error && !is_rounded {
-        return Ok(());
+/// What gives a row a value of a field that its file lacks.
+pub(super) fn remedy(field: &str) -> String {
+    if field == "id" {
+        MAKES_IDS.to_owned()
+    } else {
+        format!("--set {field}=TEXT gives one value to all")
     }
-    let problem = format!(
-        "{text:?} is what a spreadsheet shows in place of the value; format the column as text, enter the values anew, and export again"
-    );
-    Err(InvalidInput::new(field, problem))
 }
 
-/// Whether it is a number that lost digits, such as `1.23457E+18`.
-fn is_rounded(text: &str) -> bool {
-    let Some((mantissa, exponent)) = text.split_once("E+") else {
-        return false;
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    whole.len() == 1 && is_digits(whole) && is_digits(fraction) && is_digits(exponent)
-}
-
-fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|digit| digit.is_ascii_digit())
-}
+const MAKES_IDS: &str = "--id-from COLUMN,COLUMN makes an id of columns that tell reviews apart, such as author, date and text";
 
 fn assignment(text: &str) -> Result<(String, String), String> {
     let (field, text) = text.split_once('=').ok_or("is not FIELD=TEXT")?;
@@ -194,6 +145,14 @@ fn assignment(text: &str) -> Result<(String, String), String> {
     } else {
         Err(format!("{field:?} is not a field: {}", fields.join(", ")))
     }
+}
+
+/// Why a column is refused of which `what` is like a status.
+fn undecided(name: &str, what: &str) -> String {
+    format!(
+        "{what} looks like a status, and no field takes it; --map status={name} does, with --value status:0=hidden for \
+         each of its values, and --drop {name} leaves it out"
+    )
 }
 
 /// What is assigned to a field; the last one counts.
@@ -230,6 +189,9 @@ impl ReadingArgs {
 
     /// Whether a field has a value in a table with these columns: its column, or what is set.
     fn has_value(&self, field: &str, columns: &[String]) -> bool {
+        if field == "id" && !self.id_from.is_empty() {
+            return true;
+        }
         let column = self.column(field);
         columns.iter().any(|name| name == column) || assigned(&self.set, field).is_some()
     }
@@ -239,6 +201,18 @@ impl ReadingArgs {
             .iter()
             .chain(&OPTIONAL)
             .map(|field| self.column(field))
+            .chain(self.id_from.iter().map(String::as_str))
+    }
+
+    /// The columns of `--id-from` that a table does not have.
+    pub(super) fn missing_for_id(&self, columns: &[String]) -> Vec<&str> {
+        let mut missing = Vec::new();
+        for column in &self.id_from {
+            if !columns.contains(column) {
+                missing.push(column.as_str());
+            }
+        }
+        missing
     }
 
     /// Whether a field has this column, or what is within it.
@@ -247,24 +221,37 @@ impl ReadingArgs {
             .any(|column| column == name || column.split('.').next() == Some(name))
     }
 
-    /// Refuses columns that nobody has decided about and that look like a status. Left out, they
-    /// would publish what the site hides.
+    /// Whether a field takes the column, or the options leave it out by its name.
+    fn is_decided(&self, name: &str) -> bool {
+        self.takes(name)
+            || self.drop.iter().any(|dropped| dropped == name)
+            || (name == "status" && assigned(&self.map, name).is_some())
+    }
+
+    /// Refuses columns that nobody has decided about and whose name is that of a status. Left out,
+    /// they would publish what the site hides.
     ///
     /// # Errors
     /// Names the column, and what decides about it.
-    pub(super) fn check_status<'a>(
-        &self,
-        names: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), String> {
+    pub(super) fn check_status_names(&self, names: &[String]) -> Result<(), String> {
         for name in names {
-            let is_decided = self.takes(name)
-                || self.drop.iter().any(|dropped| dropped == name)
-                || (name == "status" && assigned(&self.map, name).is_some());
-            if !is_decided && looks_like_a_status(name) {
-                return Err(format!(
-                    "{name:?} looks like a status, and no field takes it; --map status={name} does, with \
-                     --value status:0=hidden for each of its values, and --drop {name} leaves it out"
-                ));
+            if status_words::in_name(name) && !self.is_decided(name) {
+                return Err(undecided(name, &format!("{name:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::check_status_names`], for a row: also by its values.
+    fn check_status(&self, row: &Map<String, Value>) -> Result<(), String> {
+        for (name, value) in row {
+            if let Some(value) = value.as_str().filter(|text| status_words::is_value(text))
+                && !self.is_decided(name)
+            {
+                return Err(undecided(name, &format!("{value:?} of {name:?}")));
+            }
+            if status_words::in_name(name) && !self.is_decided(name) {
+                return Err(undecided(name, &format!("{name:?}")));
             }
         }
         Ok(())
@@ -283,8 +270,7 @@ impl ReadingArgs {
 
     /// Makes a comment of a row. The error says in one line why it is none.
     pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, String> {
-        self.check_status(row.keys().map(String::as_str))
-            .map_err(|why| printable(&why))?;
+        self.check_status(row).map_err(|why| printable(&why))?;
         self.line(row)
             .and_then(CommentRow::try_from)
             .map_err(|error| printable(&error.to_string()))
@@ -292,7 +278,11 @@ impl ReadingArgs {
 
     fn line(&self, row: &Map<String, Value>) -> Result<CommentLine, InvalidInput> {
         Ok(CommentLine {
-            id: self.required(row, "id", CommentId::parse)?,
+            id: if self.id_from.is_empty() {
+                self.required(row, "id", CommentId::parse)?
+            } else {
+                id_from(&self.id_from, row)?
+            },
             product: self.required(row, "product", ProductId::parse)?,
             language: self.required(row, "language", Language::parse)?,
             rating: self.required(row, "rating", rating)?,
@@ -328,7 +318,7 @@ impl ReadingArgs {
             let column = self.column(field);
             InvalidInput::new(
                 field,
-                format!("{column:?} is missing or empty; --set {field}=TEXT gives a value"),
+                format!("{column:?} is missing or empty; {}", remedy(field)),
             )
         })
     }
@@ -373,38 +363,6 @@ impl ReadingArgs {
         match value {
             Some(text) => Ok(Some(Some(parse(text)?))),
             None => Ok(named.map(|_| None)),
-        }
-    }
-}
-
-/// The value at a name, or at a path of names with dots between them.
-fn look_up<'row>(row: &'row Map<String, Value>, column: &str) -> Option<&'row Value> {
-    row.get(column).or_else(|| {
-        let (first, rest) = column.split_once('.')?;
-        look_up(row.get(first)?.as_object()?, rest)
-    })
-}
-
-/// The text of a field's value; null is empty.
-fn text(field: &'static str, value: &Value) -> Result<String, InvalidInput> {
-    match value {
-        Value::Null => Ok(String::new()),
-        // These keep the spaces that people put there.
-        Value::String(text) if matches!(field, "title" | "body" | "author") => Ok(text.clone()),
-        Value::String(text) => Ok(text.trim().to_owned()),
-        // A number with a fraction or too many digits has lost some of them, so it names nothing.
-        Value::Number(number)
-            if number.is_f64() && matches!(field, "id" | "product" | "author_id") =>
-        {
-            Err(InvalidInput::new(
-                field,
-                format!("{number} is not a whole number that JSON keeps"),
-            ))
-        }
-        Value::Object(_) if field == "attributes" => Ok(value.to_string()),
-        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        Value::Array(_) | Value::Object(_) => {
-            Err(InvalidInput::new(field, "holds several values, not a text"))
         }
     }
 }
@@ -544,32 +502,20 @@ pub(super) mod tests {
             let options = ["--map", &map, "--value", "status:spam=hidden"];
             assert_eq!(status_of(&options, &values), Some(Status::Hidden));
         }
+        // A column is also known by its values.
+        for value in ["spam", "Approved", " unpublished "] {
+            let values = json!({"kind": value});
+            let error = made(&[], &values).unwrap_err();
+            assert!(error.contains("--drop kind"), "{error}");
+            made_well(&["--drop", "kind"], &values);
+        }
         // No words of a status.
         made_well(
             &[],
-            &json!({"estate": "spam", "helpful": 3, "approver": "A"}),
+            &json!({"estate": "large", "title": "Spam", "helpful": 3, "approver": "A"}),
         );
         for wrong in ["status", "status:spam", "state:spam=hidden"] {
             assert!(replacement(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_a_spreadsheet_has_made_of_a_value_is_refused() {
-        for (field, text) in [
-            // LibreOffice 7.4, and Excel.
-            ("id", "1.23456789012346E+019"),
-            ("product", "1.23457E+18"),
-            ("author_id", "4.00E+10"),
-            ("body", "#DIV/0!"),
-            ("author", "#NAME?"),
-            ("title", "Err:508"),
-        ] {
-            let error = made(&[], &json!({field: text})).unwrap_err();
-            assert!(error.contains("a spreadsheet shows"), "{error}");
-        }
-        for (field, text) in [("id", "1e5"), ("product", "E+1"), ("body", "1.5E+3")] {
-            made_well(&[], &json!({field: text}));
         }
     }
 
@@ -686,8 +632,8 @@ pub(super) mod tests {
         let options = [
             "--map",
             "rating=stars",
-            "--set",
-            "id=1",
+            "--id-from",
+            "product,body",
             "--set",
             "language=en",
             "--set",
@@ -717,5 +663,7 @@ pub(super) mod tests {
                 .contains("is not a field: id, product")
         );
         assert!(assignment("rating").is_err());
+        let refused = set_value("id=1").unwrap_err();
+        assert!(refused.contains("--id-from"), "{refused}");
     }
 }

@@ -226,3 +226,53 @@ async fn rejected_rows_are_corrected_and_imported_from_their_file() {
     assert!(ended.stdout.contains("corrected.jsonl: 2 new"), "{ended:?}");
     stores.finish().await;
 }
+
+#[tokio::test]
+async fn a_file_of_another_kind_is_named_in_the_first_line() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    for (name, content, expected) in [
+        ("a.csv", "PK\u{3}\u{4}", "spreadsheet"),
+        ("a.jsonl", "id,product,body\n1,p,Fine\n", "--format csv"),
+        ("a.json", "{\n  \"reviews\": []\n}\n", "jq -c"),
+        ("b.csv", "{\"id\": 1}\n", "--format json-lines"),
+    ] {
+        let path = write(&folder, name, content);
+        let ended = import(&stores, &path, &[]).await.expect(1);
+        assert_eq!(ended.stdout, "", "{ended:?}");
+        let first_line = ended.stderr.lines().next().unwrap();
+        assert!(first_line.contains(expected), "{ended:?}");
+    }
+    let records = write(&folder, "products.csv", "product,name,url\np,P,\n");
+    let url = stores.engine_url();
+    let of_table = ["--table", stores.table.name(), "--dynamodb-url", &url];
+    let command = ["import", "--products", records.to_str().unwrap()];
+    let ended = pagemark::run(&[&command[..], &of_table].concat()).await;
+    let ended = ended.expect(1);
+    assert!(ended.stderr.contains("are JSON Lines"), "{ended:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn ids_made_of_columns_are_the_same_in_a_repeated_import() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let comments = some_comments(20);
+    let mut rows: Vec<Map<String, Value>> = comments.iter().map(foreign).collect();
+    for row in &mut rows {
+        row.remove("number");
+    }
+    let columns = ["--id-from", "sku,posted,user.name,text"];
+    let fields = "--map=product=sku,language=locale,rating=score,created_at=posted,title=headline,body=text,status=state";
+    let options = [&[fields][..], &FOREIGN[1..], &columns].concat();
+    let path = write(&folder, "foreign.jsonl", json_lines(rows.clone()));
+    let ended = import(&stores, &path, &options).await.expect(0);
+    assert!(ended.stdout.contains(": 20 new"), "{ended:?}");
+    rows.reverse();
+    rows[3].insert("helpful".to_owned(), 4.into());
+    let path = write(&folder, "again.jsonl", json_lines(rows));
+    let ended = import(&stores, &path, &options).await.expect(0);
+    let counts = ": 0 new, 20 unchanged, 0 differ";
+    assert!(ended.stdout.contains(counts), "{ended:?}");
+    stores.finish().await;
+}
