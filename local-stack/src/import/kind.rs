@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::reading::ReadingArgs;
+use super::options::ReadingArgs;
 
 const SPREADSHEET: &str = "is a zip archive or a spreadsheet (.xlsx, .ods): save the sheet as CSV in UTF-8, or unpack the archive";
 

@@ -24,9 +24,11 @@ use serde_json::{Map, Value};
 use super::{
     ImportError,
     comment::printable,
-    database, kind,
+    database,
+    fields::remedy,
+    kind,
     lines::{LINE_MAX_BYTES, LineReader, NumberedLine},
-    reading::{ReadingArgs, remedy},
+    options::ReadingArgs,
     row::{ImportRow, ImportRows, RowContent},
 };
 
@@ -515,7 +517,7 @@ mod tests {
 
     fn body_of(content: RowContent) -> String {
         match content {
-            RowContent::Comment(row) => row.comment.text.body,
+            RowContent::Comment(row) => row.comment.text.body.unwrap_or_default(),
             RowContent::Product(row) => panic!("{row:?} is no comment"),
         }
     }
@@ -551,7 +553,7 @@ mod tests {
             row("1", "\"Fine,\r\n\nand \"\"cheap\"\".\""),
             row("2", "5\" disk.")
         );
-        let expected = [(2, "Fine,\r\n\nand \"cheap\"."), (5, "5\" disk.")];
+        let expected = [(2, "Fine,\n\nand \"cheap\"."), (5, "5\" disk.")];
         assert_eq!(
             bodies(read(content.as_bytes())),
             expected.map(|(number, body)| (number, Ok(body.to_owned())))
@@ -571,7 +573,7 @@ mod tests {
             let table = format!("{HEADER}{}{}", row("1", "one\rtwo"), row("2", "\"b\""));
             let table = table.replace(',', &char::from(delimiter).to_string());
             let content = table.replace('\n', end);
-            let expected = [(2, Ok("one\rtwo".to_owned())), (3, Ok("b".to_owned()))];
+            let expected = [(2, Ok("one\ntwo".to_owned())), (3, Ok("b".to_owned()))];
             let found = bodies(read_with(delimiter, content.as_bytes()));
             assert_eq!(found, expected, "{content:?}");
         }

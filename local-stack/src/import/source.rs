@@ -10,10 +10,11 @@ use table::NewComment;
 use super::{
     ImportError,
     comment::{NOT_LINES, described, read_row},
+    format::Format,
     kind::{self, TableRemedy},
     lines::{LineReader, NumberedLine},
+    options::ReadingArgs,
     product::read_product,
-    reading::{Format, ReadingArgs},
     row::{ImportRow, ImportRows, RowContent},
     separated::{self, Escapes},
 };

@@ -12,7 +12,9 @@ use super::{all_items, gzip, line, lines, process::write, some_comments};
 use crate::fixture::{
     data,
     engine::delete_table,
-    folder_in_memory, pagemark,
+    folder_in_memory,
+    invariants::Contents,
+    pagemark,
     program::{Ended, WHOLE_FILE_WITHIN},
     reviews,
     stores::Stores,
@@ -274,5 +276,53 @@ async fn ids_made_of_columns_are_the_same_in_a_repeated_import() {
     let ended = import(&stores, &path, &options).await.expect(0);
     let counts = ": 0 new, 20 unchanged, 0 differ";
     assert!(ended.stdout.contains(counts), "{ended:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_sites_own_rules_bring_an_export_in_one_command() {
+    const RULES: &str = r#"
+id-from = ["author", "when"]
+date-formats = ["%d/%m/%Y"]
+html-to-text = true
+
+[columns]
+product = ["item"]
+rating = ["stars"]
+created_at = ["when"]
+body = ["text"]
+author = ["author"]
+status = ["shown"]
+
+[set]
+language = "pt_BR"
+
+[values.status]
+yes = "published"
+no = "hidden"
+"#;
+    const EXPORT: &str = "item,stars,when,text,author,shown
+p,5,29/02/2024,<b>Good</b>,Ada,yes
+p,1,01/03/2024,,Bo,no
+";
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let rules = write(&folder, "rules.toml", RULES);
+    let path = write(&folder, "export.csv", EXPORT);
+    let options = ["--preset", rules.to_str().unwrap()];
+    let ended = import(&stores, &path, &options).await.expect(0);
+    assert!(ended.stdout.contains(": 2 new"), "{ended:?}");
+    let again = import(&stores, &path, &options).await.expect(0);
+    assert!(again.stdout.contains(": 0 new, 2 unchanged"), "{again:?}");
+    let mut comments = Contents::read(&stores.table).await.comments();
+    comments.sort_by_key(|comment| comment.created_at);
+    let [good, without_text] = &comments[..] else {
+        panic!("{comments:?}");
+    };
+    assert_eq!(good.text.body.as_deref(), Some("Good"));
+    assert_eq!(good.language.as_str(), "pt-BR");
+    assert_eq!(without_text.text.body, None);
+    assert_eq!(without_text.status, Status::Hidden);
+    stores.deliver_all().await;
     stores.finish().await;
 }
