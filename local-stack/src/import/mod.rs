@@ -410,6 +410,10 @@ impl Import<'_> {
             let (first, last) = self.report.dates.unwrap_or((date, date));
             self.report.dates = Some((first.min(date), last.max(date)));
         }
+        let is_written = matches!(outcome, RowOutcome::Created | RowOutcome::Updated { .. });
+        if is_written && matches!(written.content, RowContent::Comment(_)) {
+            self.progress.add_change();
+        }
         match outcome {
             RowOutcome::Created
             | RowOutcome::Repeated
