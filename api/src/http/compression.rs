@@ -44,7 +44,7 @@ pub(super) fn is_wanted(request: &ServiceRequest) -> bool {
     accepted.is_some_and(|accepted| accepted.negotiate(offered.iter()) == Some(Encoding::gzip()))
 }
 
-fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
+pub(crate) fn gzip(text: &[u8]) -> io::Result<Vec<u8>> {
     COMPRESSOR.with_borrow_mut(|compressor| {
         let mut compressed = vec![0; compressor.gzip_compress_bound(text.len())];
         let length = compressor
