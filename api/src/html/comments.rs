@@ -14,7 +14,7 @@ use super::{
     context::Context,
     contrast,
     fragment::Fragment,
-    render,
+    render, rendered,
     view::CommentsPage,
 };
 use crate::{
@@ -117,20 +117,23 @@ async fn answer(
         page.contrast,
         fragment,
     );
-    let mut answer = match fragment {
+    if fragment.is_some_and(|fragment| fragment.is_summary) {
         // It changes with every comment.
-        Some(fragment) if fragment.is_summary => {
-            let answer = render(status, &page.head, &page.summary(), "'none'")?;
-            return Ok(caching::kept_if(may_be_kept, answer));
-        }
-        Some(_) => render(status, &page.head, &page.as_list(), "'none'")?,
-        // The field for a page number is a form.
-        None => render(status, &page.head, &page, "'self'")?,
+        let answer = render(status, &page.head, &page.summary(), "'none'")?;
+        return Ok(caching::kept_if(may_be_kept, answer));
+    }
+    let (text, tag) = page.written().map_err(ApiError::internal)?;
+    // The field for a page number is a form.
+    let forms = if fragment.is_some() {
+        "'none'"
+    } else {
+        "'self'"
     };
-    if let Some(validator) = page.validator().map_err(ApiError::internal)? {
+    let mut answer = rendered(status, &page.head, text, forms);
+    if let Some(tag) = tag {
         answer
             .headers_mut()
-            .insert(header::ETAG, caching::value(&validator));
+            .insert(header::ETAG, caching::value(&tag));
     }
     Ok(caching::kept_if(may_be_kept, answer))
 }

@@ -110,6 +110,11 @@ fn render(
     form_action: &str,
 ) -> Result<HttpResponse, PageError> {
     let body = template.render().map_err(ApiError::internal)?;
+    Ok(rendered(status, head, body, form_action))
+}
+
+/// The answer with the text of a page.
+fn rendered(status: StatusCode, head: &Head<'_>, body: String, form_action: &str) -> HttpResponse {
     let mut answer = HttpResponse::build(status);
     if let Some(links) = head.link_header() {
         answer.insert_header((header::LINK, links));
@@ -123,7 +128,7 @@ fn render(
     for host in &head.site.settings.photo_hosts {
         picture_origins.push(host.origin());
     }
-    Ok(html(&mut answer, &picture_origins, form_action, body))
+    html(&mut answer, &picture_origins, form_action, body)
 }
 
 async fn comment(

@@ -58,7 +58,7 @@ struct Named<'page> {
 /// The rating of a comment, or the average of all: schema.org's `Rating` or `AggregateRating`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SchemaRating<Value> {
+pub(super) struct SchemaRating<Value> {
     #[serde(rename = "@type")]
     kind: &'static str,
     best_rating: u8,
@@ -124,9 +124,7 @@ pub(super) fn of_page(
         context: "https://schema.org",
         id: &url,
         kind: "Product",
-        aggregate_rating: average.map(|average| {
-            SchemaRating::new("AggregateRating", average.decimal(), Some(average.total))
-        }),
+        aggregate_rating: average.map(average_of),
         brand: details.brand.as_deref().map(|name| Named {
             kind: "Brand",
             name,
@@ -141,6 +139,11 @@ pub(super) fn of_page(
             None => &url,
         },
     }))
+}
+
+/// The average of a product: schema.org's `AggregateRating`.
+pub(super) fn average_of(average: &Average) -> SchemaRating<String> {
+    SchemaRating::new("AggregateRating", average.decimal(), Some(average.total))
 }
 
 fn photos(site: &Site, comment: &Comment) -> Vec<String> {

@@ -1,11 +1,13 @@
 //! The texts that the template of a page of comments shows.
 
+use std::sync::LazyLock;
+
 use askama::Template;
 use model::{
     Comment, Documented, Filter, Language, ListingOrder, Photo, ProductDetails, ProductRecord,
     Reply, WebUrl,
 };
-use sha2::Digest;
+use sha2::{Digest, Sha256};
 
 use super::{
     address::PageAddress,
@@ -18,6 +20,7 @@ use super::{
     fragment::Fragment,
     head::Head,
     language_name::{self, direction},
+    script_json::ScriptJson,
     structured_data,
     words::{self, displayed},
 };
@@ -35,9 +38,11 @@ use crate::{
     texts::Interface,
 };
 
-/// What shapes a page, besides its content, its texts and the settings: the version of the service,
-/// and the page's templates.
-const SHAPE: &str = concat!(
+/// Stands for what shapes a page, besides its content, its texts and the settings: the version of the
+/// service, and the page's templates.
+static SHAPE: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(TEMPLATES).into());
+
+const TEMPLATES: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     include_str!("../../templates/base.html"),
     include_str!("../../templates/chips.html"),
@@ -50,6 +55,12 @@ const SHAPE: &str = concat!(
     include_str!("../../templates/text.html"),
 );
 
+/// Before what the entity tag of a page leaves out, while the page is written. No text of a page has
+/// this mark, because their `<` is escaped.
+pub(super) const VARYING: &str = "<!varying>";
+/// After what the entity tag of a page leaves out.
+pub(super) const LASTING: &str = "<!lasting>";
+
 #[derive(Template)]
 #[template(path = "comments.html", blocks = ["list"])]
 pub(super) struct CommentsPage<'page> {
@@ -61,7 +72,6 @@ pub(super) struct CommentsPage<'page> {
     listing: &'page ListingPage,
     /// The name of the product; its id where no name is known.
     name: &'page str,
-    details: Option<&'page ProductDetails>,
     language_of_name: Option<&'page Language>,
     shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for
@@ -82,9 +92,9 @@ pub(super) struct CommentsPage<'page> {
     is_excerpt: bool,
     /// Where customers write, if the site says so.
     write: Option<String>,
-    /// Whether it shows what changes with comments on other pages: not only for
-    /// [`CommentsPage::validator`].
-    is_whole: bool,
+    /// The marks around what changes with comments on other pages, in an archive page; empty in other
+    /// pages, whose tags cover all of it.
+    marks: [&'static str; 2],
     /// A line for engineers, in the demo: what the page has cost.
     cost: Option<String>,
 }
@@ -97,7 +107,7 @@ pub(super) struct Summary<'page> {
     base: &'page str,
 }
 
-/// A comment, with what would cost most to write twice: into the answer and into the entity tag.
+/// A comment as it is shown.
 struct CommentView<'page> {
     comment: &'page Comment,
     language_name: String,
@@ -168,7 +178,6 @@ impl<'page> CommentsPage<'page> {
             position,
             listing,
             name: name_of(query, details),
-            details,
             language_of_name: details.and_then(|details| details.language.as_ref()),
             shop: details.and_then(|details| details.url.as_ref()),
             which: t.joined([t.filter(&query.filter), position.number(t)]),
@@ -189,48 +198,48 @@ impl<'page> CommentsPage<'page> {
                 .write_url
                 .as_ref()
                 .map(|url| url.of(&query.product)),
-            is_whole: true,
+            marks: if is_archive(position) {
+                [VARYING, LASTING]
+            } else {
+                ["", ""]
+            },
             cost,
         }
     }
 
-    /// The entity tag of an archive page, and in the demo of any page; `None` for any other page.
+    /// The text of the page, or of its list in a fragment. With it the entity tag of an archive page,
+    /// and in the demo of any page; `None` for any other page.
     ///
-    /// It leaves out the cost, and on an archive page what changes with comments on other pages. It
-    /// covers what shapes these parts: the version of the service, the templates, the texts and the
-    /// settings.
-    ///
-    /// The page is rendered into the tag, so its text is not in memory a second time.
+    /// The tag covers all that the page shows but what stands between [`VARYING`] and [`LASTING`]: the
+    /// cost, and on an archive page what changes with comments on other pages. It covers what shapes
+    /// these parts: the version of the service, the templates, the texts and the settings.
     ///
     /// # Errors
     /// The template's.
-    pub(super) fn validator(mut self) -> Result<Option<String>, askama::Error> {
-        let is_archive = is_archive(self.position);
-        if !is_archive && self.cost.is_none() {
-            return Ok(None);
-        }
-        self.is_whole = !is_archive;
-        self.cost = None;
-        if is_archive && self.head.structured_data.is_some() {
-            let without_average = None;
-            self.head.structured_data = structured_data::of_page(
-                self.head.site,
-                &self.address.query.product,
-                self.details,
-                without_average,
-                &self.listing.comments,
-            );
+    pub(super) fn written(&self) -> Result<(String, Option<String>), askama::Error> {
+        let marked = if self.is_fragment {
+            self.as_list().render()?
+        } else {
+            self.render()?
+        };
+        if !is_archive(self.position) && self.cost.is_none() {
+            return Ok((marked, None));
         }
         let mut tag = WeakTagWriter::default();
         for shape in [
-            SHAPE.as_bytes(),
+            SHAPE.as_slice(),
             self.head.site.settings_of_pages().as_bytes(),
             &self.t.version,
         ] {
             tag.0.update(shape);
         }
-        self.render_into(&mut tag)?;
-        Ok(Some(tag.finish()))
+        let mut text = String::with_capacity(marked.len());
+        for (lasting, varying) in parts(&marked) {
+            tag.0.update(lasting);
+            text.push_str(lasting);
+            text.push_str(varying);
+        }
+        Ok((text, Some(tag.finish())))
     }
 
     pub(super) fn summary(&self) -> Summary<'_> {
@@ -249,6 +258,13 @@ impl<'page> CommentsPage<'page> {
         let leads_on = self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some();
         leads_on && !self.is_excerpt
     }
+}
+
+/// The parts of a marked text: each time what the tag covers, and then what it leaves out.
+fn parts(marked: &str) -> impl Iterator<Item = (&str, &str)> {
+    marked
+        .split(LASTING)
+        .map(|part| part.split_once(VARYING).unwrap_or((part, "")))
 }
 
 /// The name of a product; its id where no name is known.
@@ -361,6 +377,13 @@ fn head<'page>(
         average.as_ref(),
         &listing.comments,
     );
+    if let (Some(average), Some(ScriptJson(json)), None) =
+        (&average, &mut head.structured_data, lasting_average)
+    {
+        // The page's average is the first one in it.
+        let ScriptJson(average) = ScriptJson::new(&structured_data::average_of(average));
+        *json = json.replacen(&average, &[VARYING, &average, LASTING].concat(), 1);
+    }
     head
 }
 
@@ -439,16 +462,12 @@ mod tests {
             ..ListingPage::default()
         };
         let context = Context::new(&site, &address);
-        let page = || CommentsPage::new(context, record, &listing, None, None, None);
-        let stable = CommentsPage {
-            is_whole: false,
-            ..page()
-        };
-        Rendered {
-            whole: page().render().unwrap(),
-            stable: stable.render().unwrap(),
-            tag: page().validator().unwrap(),
-        }
+        let page = CommentsPage::new(context, record, &listing, None, None, None);
+        let (whole, tag) = page.written().unwrap();
+        assert!(!whole.contains(VARYING) && !whole.contains(LASTING));
+        let marked = page.render().unwrap();
+        let stable = parts(&marked).map(|(lasting, _)| lasting).collect();
+        Rendered { whole, stable, tag }
     }
 
     #[test]
