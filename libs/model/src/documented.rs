@@ -23,9 +23,9 @@ pub struct Documented {
 pub struct Photo {
     /// It begins with `https://`.
     pub url: WebUrl,
-    /// In pixels, so that a browser keeps its place free.
-    pub width: u64,
-    pub height: u64,
+    /// In pixels; `None` where a shop's export has no sizes.
+    pub width: Option<u64>,
+    pub height: Option<u64>,
     /// What it shows, in words.
     pub alt: Option<String>,
 }
@@ -77,8 +77,8 @@ impl Photo {
         let alt = text_field(photo, "alt").map(str::to_owned);
         Some(Self {
             url: WebUrl::parse("url", url).ok()?,
-            width: side(photo, "width")?,
-            height: side(photo, "height")?,
+            width: side(photo, "width"),
+            height: side(photo, "height"),
             // A line of at most the length of an author's name.
             alt: CommentText::new_author(alt).ok().flatten(),
         })
@@ -133,11 +133,11 @@ mod tests {
     }
 
     #[test]
-    fn a_photo_has_an_address_and_a_size_and_perhaps_words() {
-        let photo = |alt: Option<&str>| Photo {
+    fn a_photo_has_an_address_and_perhaps_a_size_and_words() {
+        let photo = |width: Option<u64>, height: Option<u64>, alt: Option<&str>| Photo {
             url: WebUrl::parse("url", "https://cdn.example/1.jpg").unwrap(),
-            width: 800,
-            height: 600,
+            width,
+            height,
             alt: alt.map(str::to_owned),
         };
         let url = "https://cdn.example/1.jpg";
@@ -152,7 +152,14 @@ mod tests {
                 {{"url": "javascript:1", "width": 800, "height": 600}}, "{url}"
             ]}}"#
         ));
-        assert_eq!(found.photos, [photo(Some("A cup")), photo(None)]);
+        let expected = [
+            photo(Some(800), Some(600), Some("A cup")),
+            photo(Some(800), Some(600), None),
+            photo(Some(800), None, None),
+            photo(None, Some(600), None),
+            photo(None, Some(600), None),
+        ];
+        assert_eq!(found.photos, expected);
         let one = format!(r#"{{"url": "{url}", "width": 800, "height": 600}}"#);
         let many = of(&format!(
             r#"{{"photos": [{}]}}"#,
