@@ -62,7 +62,11 @@ fn language<'de, D: Deserializer<'de>>(of: D) -> Result<Language, D::Error> {
 }
 
 pub(super) fn imported_language(tag: &str) -> Result<Language, InvalidInput> {
-    Language::parse(&tag.replace('_', "-"))
+    if tag.contains('_') {
+        Language::parse(&tag.replace('_', "-"))
+    } else {
+        Language::parse(tag)
+    }
 }
 
 fn attributes<'de, D: Deserializer<'de>>(
