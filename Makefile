@@ -19,8 +19,8 @@ run: tools ## Run the whole stack on this machine with generated comments (Ctrl-
 	cargo run --locked --profile local --package local-stack -- up --demo
 
 install: tools ## Build the fast pagemark, and put it into PREFIX=/usr/local
-	cargo build --locked --release --bin pagemark
-	install -D -m 755 $(TARGET)/release/pagemark $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/pagemark
+	cargo build --locked --profile deployed --bin pagemark
+	install -D -m 755 $(TARGET)/deployed/pagemark $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/pagemark
 
 # Every target with tests. The other programs only call their library, and linking them as tests takes long.
 UNIT_TESTED := --lib --bin bench
@@ -74,8 +74,8 @@ simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules
 	    cargo test --locked --release --workspace --test guarantees -- simulator:: --nocapture
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
-BENCH_BUILD := cargo build --locked --release --package bench --package api --package repair-job
-BENCH := $(TARGET)/release/bench
+BENCH_BUILD := cargo build --locked --profile deployed --package bench --package api --package repair-job
+BENCH := $(TARGET)/deployed/bench
 BENCH_RUNS := $(TARGET)/bench/runs
 
 # For PostgreSQL's programs, which Debian does not put on the PATH.

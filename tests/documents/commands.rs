@@ -52,7 +52,7 @@ const OMITTED: [(&str, &str, &str); 12] = [
         "aws dynamodb scan",
         "needs the table of another system",
     ),
-    ("docs/moving.md", "duckdb", "needs DuckDB"),
+    ("docs/moving.md", "duckdb", "`recipes` runs it"),
     (
         "docs/operate.md",
         "export PAGEMARK_TABLE",
@@ -99,15 +99,15 @@ const SERVERS: [(&str, &str); 3] = [
 const COMMANDS: [&str; 2] = ["console", "sh"];
 
 /// Kinds of blocks that are not commands.
-const OTHER_KINDS: [&str; 8] = [
-    "apache", "css", "html", "http", "ini", "json", "nginx", "text",
+const OTHER_KINDS: [&str; 9] = [
+    "apache", "css", "html", "http", "ini", "json", "nginx", "text", "toml",
 ];
 
 /// Ports for what documents start. Lower than those that systems give to outgoing connections.
 const PORTS: Range<u16> = 20_000..32_000;
 
 /// What the commands of documents need, in the folder where they run.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("FILE", COMMENT),
     ("FILE.jsonl", COMMENT),
     ("old.jsonl", COMMENT),
@@ -117,6 +117,11 @@ const FILES: [(&str, &str); 6] = [
         "id,product,stars,text,posted\nr1,milk-jug,4,Gut,03.05.2024 10:00\n",
     ),
     ("reviews.jsonl", "{\"number\":7,\"stars\":9}\n"),
+    (
+        "export.csv",
+        "title,body,rating,review_date,curated,reviewer_name,product_handle\n\
+         Top,Fine,5,2024-05-03 10:00:00 UTC,ok,Ada,milk-jug\n",
+    ),
 ];
 
 const COMMENT: &str = "{\"id\":\"of-a-file\",\"product\":\"milk-jug\",\"language\":\"en\",\"rating\":5,\
@@ -241,6 +246,8 @@ async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize,
         .env("UP", &own_api)
         .env("PORT", shop_port.to_string())
         .env("SITE_PORT", site_port.to_string())
+        // A zone with summer time: no command may depend on the machine's.
+        .env("TZ", "Europe/Berlin")
         .env("ENGINE", format!("http://{}", up.engine));
     println!("{document}");
     run_tool(command, "").await;

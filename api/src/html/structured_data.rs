@@ -97,7 +97,8 @@ struct SchemaReview<'page> {
     in_language: &'page str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'page str>,
-    review_body: &'page str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_body: Option<&'page str>,
     review_rating: SchemaRating<u8>,
 }
 
@@ -165,7 +166,7 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<SchemaReview<'p
         image: photos(site, comment),
         in_language: comment.language.as_str(),
         name: comment.text.title.as_deref(),
-        review_body: displayed(&comment.text.body),
+        review_body: comment.text.body.as_deref().map(displayed),
         review_rating: SchemaRating::new("Rating", comment.rating.get(), None),
     })
 }

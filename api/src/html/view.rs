@@ -103,7 +103,7 @@ struct CommentView<'page> {
     language_name: String,
     direction: &'static str,
     out_of_5: String,
-    body: Folded,
+    body: Option<Folded>,
     time: String,
     is_verified: bool,
     /// The shop's reply, which is taken to be in the comment's language.
@@ -379,7 +379,11 @@ impl<'page> CommentView<'page> {
             language_name: t.language_name(&comment.language),
             direction,
             out_of_5: t.out_of_5(comment.rating),
-            body: Folded::new(direction, displayed(&comment.text.body)),
+            body: comment
+                .text
+                .body
+                .as_deref()
+                .map(|body| Folded::new(direction, displayed(body))),
             time: t.day(comment.created_at),
             is_verified: documented.is_verified,
             photos: site.shown(documented.photos),

@@ -54,7 +54,7 @@ pub(crate) async fn serve(
 ) -> Result<ServiceResponse, Error> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let known = request.get_header::<IfNoneMatch>();
-    let coding = compression::wanted(&request);
+    let takes_gzip = compression::is_wanted(&request);
     let audience = Audience::of_path(request.path());
     let (request, answer) = next.call(request).await?.into_parts();
     let (mut answer, body) = answer.into_parts();
@@ -87,7 +87,7 @@ pub(crate) async fn serve(
             body = Bytes::new();
         }
     }
-    let body = compression::compress(coding, &mut answer, body).await;
+    let body = compression::compress(takes_gzip, &mut answer, body).await;
     let body = body.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
     Ok(ServiceResponse::new(
         request,

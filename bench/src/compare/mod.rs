@@ -149,7 +149,7 @@ fn storage(report: &mut BenchReport, comments: &[Comment]) -> anyhow::Result<()>
     for bytes in TEXTS_BYTES {
         let text = CommentText {
             title: None,
-            body: "x".repeat(bytes),
+            body: Some("x".repeat(bytes)),
             author: None,
         };
         let comments: Vec<Comment> = drawn

@@ -53,7 +53,7 @@ impl Reply {
     fn of(reply: &Value) -> Option<Self> {
         let author = text_field(reply, "author").map(str::to_owned);
         Some(Self {
-            text: CommentText::new_body(text_field(reply, "text")?.to_owned()).ok()?,
+            text: CommentText::new_body(text_field(reply, "text").map(str::to_owned)).ok()??,
             author: CommentText::new_author(author).ok().flatten(),
             at: text_field(reply, "at").and_then(|at| Timestamp::parse(at).ok()),
         })

@@ -6,13 +6,13 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
-use repair_job::on_signals;
+use repair_job::{Progress, on_signals};
 use table::{CommentBlobArgs, Table, TableConfig};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{
     INTERRUPTED,
@@ -20,9 +20,13 @@ use super::{
 };
 use crate::{
     attached::TableAddress,
+    backlog::Backlog,
     control::{Running, backlog},
     import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
 };
+
+/// How often a running import asks the stack how far it is.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 /// Printed below the help.
 pub(super) const EXIT_CODES: &str = "\
@@ -93,11 +97,29 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let began = Instant::now();
+    let waits = !args.dry_run && !args.no_wait;
+    let stack = if waits {
+        FollowedStack::of(&attached.table).await
+    } else {
+        None
+    };
+    let progress: Vec<Progress> = sources
+        .iter()
+        .map(|source| source.progress.clone())
+        .collect();
+    let following = stack
+        .clone()
+        .map(|stack| tokio::spawn(async move { stack.follow(&progress).await }));
     let (exit_code, changed) =
         import_all(&attached.table, sources, args.products.len(), &options).await;
-    if changed > 0 && !args.dry_run && !args.no_wait {
+    if let Some(following) = following {
+        following.abort();
+    }
+    if changed > 0
+        && let Some(stack) = stack
+    {
         tokio::select! {
-            () = wait_for_stack(&attached.table, changed, began) => {}
+            () = stack.wait(changed, began) => {}
             _ = interrupted.wait_for(|is| *is) => {}
         }
     }
@@ -105,14 +127,40 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     Ok(exit_code)
 }
 
-/// Shows how far the stack of a table is, until the comments are visible under every filter.
-async fn wait_for_stack(table: &Table, changed: u64, began: Instant) {
-    // A deployed stack has no such record: its functions run elsewhere.
-    let Ok(Some(Running { socket, .. })) = Running::on(table).await else {
-        return;
-    };
-    if let Err(error) = show_backlog(changed, began, async || backlog(&socket).await).await {
-        eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+/// The stack that processes what is imported.
+#[derive(Clone)]
+struct FollowedStack {
+    socket: PathBuf,
+    /// How far it was before the import.
+    before: Backlog,
+}
+
+impl FollowedStack {
+    /// The running stack of a table. A deployed one has no such record: its functions run elsewhere.
+    async fn of(table: &Table) -> Option<Self> {
+        let Running { socket, .. } = Running::on(table).await.ok()??;
+        let before = backlog(&socket).await.ok()?;
+        Some(Self { socket, before })
+    }
+
+    /// Tells the progress of the files how much of what was written is not processed, while it can be
+    /// asked.
+    async fn follow(&self, files: &[Progress]) {
+        while let Ok(backlog) = backlog(&self.socket).await {
+            let changes = files.iter().map(Progress::changes).sum();
+            for file in files {
+                file.set_unseen(backlog.unseen(self.before, changes));
+            }
+            sleep(ASKED_EVERY).await;
+        }
+    }
+
+    /// Shows how far it is, until the comments are visible under every filter.
+    async fn wait(&self, changed: u64, began: Instant) {
+        let next = async || backlog(&self.socket).await;
+        if let Err(error) = show_backlog(changed, began, self.before, next).await {
+            eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+        }
     }
 }
 

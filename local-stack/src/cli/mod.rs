@@ -28,7 +28,7 @@ enum CliCommand {
     Up(Box<up::UpArgs>),
     /// Import comments from files into a stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
-    Import(import::ImportArgs),
+    Import(Box<import::ImportArgs>),
     /// Export comments to a file of JSON Lines, from a stack or any table, while writes continue.
     #[command(after_help = export::EXIT_CODES)]
     Export(export::ExportArgs),
@@ -51,7 +51,7 @@ impl Cli {
         start_log("warn,local_stack=info", lines).map_err(anyhow::Error::msg)?;
         match self.command {
             CliCommand::Up(args) => up::run(*args).await,
-            CliCommand::Import(args) => Box::pin(import::run(args)).await,
+            CliCommand::Import(args) => Box::pin(import::run(*args)).await,
             CliCommand::Export(args) => Box::pin(export::run(args)).await,
             CliCommand::Repair(args) => Box::pin(repair::run(*args)).await,
         }

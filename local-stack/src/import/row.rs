@@ -1,6 +1,7 @@
 //! A row to import: what it says, and its import.
 
-use model::Timestamp;
+use model::{ProductId, Timestamp};
+use percent_encoding::percent_decode_str;
 use table::{Table, WriteError};
 
 use super::{
@@ -38,6 +39,19 @@ impl RowContent {
         }
     }
 
+    /// What may be wrong with it although it can be imported.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        match self {
+            Self::Comment(row) => {
+                doubts.extend(encoded_product(&row.comment.product));
+                doubts.extend(row.comment_doubts());
+            }
+            Self::Product(row) => doubts.extend(encoded_product(&row.product)),
+        }
+        doubts
+    }
+
     /// Writes it unless it is there, or as the options say.
     pub(super) async fn import(
         &self,
@@ -50,6 +64,19 @@ impl RowContent {
             Self::Product(row) => row.import(table, options, earlier).await,
         }
     }
+}
+
+/// A product that looks percent-encoded, as in WordPress's addresses. Its page here has another
+/// address than at the shop.
+fn encoded_product(product: &ProductId) -> Option<String> {
+    let product = product.as_str();
+    let decoded = percent_decode_str(product).decode_utf8().ok()?;
+    if decoded == product {
+        return None;
+    }
+    Some(format!(
+        "product: {product:?} looks percent-encoded, so its address here encodes the % again; the shop probably means {decoded:?}"
+    ))
 }
 
 #[derive(Debug)]
@@ -75,3 +102,18 @@ impl ImportRow {
 }
 
 pub(super) type ImportRows = Box<dyn Iterator<Item = Result<ImportRow, ImportError>> + Send>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_in_percent_encoding_is_doubted() {
+        let doubt = |text| encoded_product(&ProductId::parse(text).unwrap());
+        let found = doubt("caf%C3%A9").unwrap();
+        assert!(found.contains("café"), "{found}");
+        for plain in ["café", "100%", "a%20%", "50%zz", "a%ff"] {
+            assert_eq!(doubt(plain).is_some(), plain == "a%20%", "{plain}");
+        }
+    }
+}

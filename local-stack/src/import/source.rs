@@ -10,9 +10,11 @@ use table::NewComment;
 use super::{
     ImportError,
     comment::{NOT_LINES, described, read_row},
+    format::Format,
+    kind::{self, TableRemedy},
     lines::{LineReader, NumberedLine},
+    options::ReadingArgs,
     product::read_product,
-    reading::{Format, ReadingArgs},
     row::{ImportRow, ImportRows, RowContent},
     separated::{self, Escapes},
 };
@@ -32,13 +34,17 @@ impl ImportSource {
             match reading.format.unwrap_or_else(|| Format::of_name(path)) {
                 // A misspelt field is not lost: lines of an export have no other fields.
                 Format::JsonLines if reading == ReadingArgs::default() => {
-                    json_rows(lines, |line| read_row(line).map(RowContent::Comment))
+                    json_rows(lines, reading, TableRemedy::Format, |line, _| {
+                        read_row(line).map(RowContent::Comment)
+                    })
                 }
-                Format::JsonLines => json_rows(lines, move |line| {
-                    let row: Map<String, Value> =
-                        serde_json::from_slice(line).map_err(|error| described(&error))?;
-                    reading.comment(&row).map(RowContent::Comment)
-                }),
+                Format::JsonLines => {
+                    json_rows(lines, reading, TableRemedy::Format, |line, reading| {
+                        let row: Map<String, Value> =
+                            serde_json::from_slice(line).map_err(|error| described(&error))?;
+                        reading.comment(&row).map(RowContent::Comment)
+                    })
+                }
                 Format::Csv => separated::rows(lines, b',', Escapes::AreText, reading),
                 Format::Semicolons => separated::rows(lines, b';', Escapes::AreText, reading),
                 Format::Tsv => separated::rows(lines, b'\t', Escapes::NotSeen, reading),
@@ -50,7 +56,10 @@ impl ImportSource {
     /// A file of products' records, as an export writes it.
     pub fn of_products(path: &Path) -> io::Result<Self> {
         Self::of_file(path, |lines| {
-            json_rows(lines, |line| read_product(line).map(RowContent::Product))
+            let reading = ReadingArgs::default();
+            json_rows(lines, reading, TableRemedy::Convert, |line, _| {
+                read_product(line).map(RowContent::Product)
+            })
         })
     }
 
@@ -90,10 +99,14 @@ impl ImportSource {
 /// The rows of JSON Lines, each by `parse`.
 fn json_rows(
     lines: LineReader,
-    parse: impl Fn(&[u8]) -> Result<RowContent, String> + Send + 'static,
+    reading: ReadingArgs,
+    table: TableRemedy,
+    parse: impl Fn(&[u8], &ReadingArgs) -> Result<RowContent, String> + Send + 'static,
 ) -> ImportRows {
     Box::new(JsonRows {
         lines,
+        reading,
+        table,
         parse,
         has_begun: false,
     })
@@ -102,12 +115,15 @@ fn json_rows(
 /// The rows of JSON Lines without blank ones. A file that is one array is an error.
 struct JsonRows<Parse> {
     lines: LineReader,
+    reading: ReadingArgs,
+    /// What helps where the file is a table.
+    table: TableRemedy,
     parse: Parse,
     /// Whether there was a line that is not blank.
     has_begun: bool,
 }
 
-impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> JsonRows<Parse> {
+impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, String>> JsonRows<Parse> {
     /// The row of a line; `None` for a blank one.
     fn row(&mut self, (number, line): NumberedLine) -> Result<Option<ImportRow>, ImportError> {
         let line = match line {
@@ -127,14 +143,20 @@ impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> JsonRows<Parse> {
         let content = if is_array {
             Err(NOT_LINES.to_owned())
         } else {
-            (self.parse)(line)
+            (self.parse)(line, &self.reading)
         };
+        if is_first
+            && content.is_err()
+            && let Some(problem) = kind::of_json_line(line, &self.reading, self.table)
+        {
+            return Err(ImportError::WrongKind(problem));
+        }
         let text = String::from_utf8_lossy(line).into_owned();
         Ok(Some(ImportRow::new(number, content, text)))
     }
 }
 
-impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> Iterator for JsonRows<Parse> {
+impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, String>> Iterator for JsonRows<Parse> {
     type Item = Result<ImportRow, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -163,8 +185,10 @@ mod tests {
             ("\u{feff}\nb", &[(2, "b")]),
             ("a\n\u{feff}b", &[(1, "a"), (2, "\u{feff}b")]),
         ] {
-            let rows = json_rows(reader_of(content.as_bytes()), |_| Err(String::new()))
-                .map(Result::unwrap);
+            let lines = reader_of(content.as_bytes());
+            let refuse = |_: &[u8], _: &ReadingArgs| Err(String::new());
+            let rows = json_rows(lines, ReadingArgs::default(), TableRemedy::Format, refuse);
+            let rows = rows.map(Result::unwrap);
             let rows: Vec<(u64, String)> = rows.map(|row| (row.number, row.text)).collect();
             assert_eq!(
                 rows,

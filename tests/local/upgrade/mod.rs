@@ -12,6 +12,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
+use model::CommentAttributes;
 use serde_dynamo::Item;
 use serde_json::{Value, json};
 
@@ -59,6 +60,15 @@ fn json_lines_of(path: &Path) -> Vec<Value> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
+/// A value of an export in the spelling of this version: 0.2.0 kept attributes to the letter.
+fn content(value: &Value) -> String {
+    let json = value.to_string();
+    match CommentAttributes::parse(&json) {
+        Ok(attributes) => attributes.as_json().to_owned(),
+        Err(_) => json,
+    }
+}
+
 /// A table holds what the earlier version exported.
 async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
     let folder = folder_in_memory();
@@ -82,7 +92,11 @@ async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
         for (found, written) in found.iter().zip(&written) {
             // A later version may have more fields.
             for (field, value) in written.as_object().unwrap() {
-                assert_eq!(found[field], *value, "{name}: {field} of {written}");
+                assert_eq!(
+                    content(&found[field]),
+                    content(value),
+                    "{name}: {field} of {written}"
+                );
             }
         }
         assert_eq!(found.len(), written.len(), "{name}");

@@ -1,0 +1,66 @@
+//! What says that a column is the status of a review: its name, or one of its values.
+
+/// Words in names of columns that say whether a review is published.
+const IN_NAMES: [&str; 20] = [
+    "status",
+    "state",
+    "approved",
+    "approval",
+    "curated",
+    "published",
+    "publish",
+    "unpublished",
+    "hidden",
+    "visible",
+    "visibility",
+    "moderation",
+    "moderated",
+    "spam",
+    "rejected",
+    "disapproved",
+    "deleted",
+    "trash",
+    "pending",
+    "draft",
+];
+
+/// Values that nothing but a status has.
+const VALUES: [&str; 15] = [
+    "approved",
+    "unapproved",
+    "disapproved",
+    "not approved",
+    "rejected",
+    "declined",
+    "spam",
+    "published",
+    "unpublished",
+    "not published",
+    "hidden",
+    "pending",
+    "trash",
+    "deleted",
+    "in moderation",
+];
+
+/// Whether a word of the name, in any spelling (`is_spam`, `isSpam`, `Is spam`), is one of those.
+pub(super) fn in_name(name: &str) -> bool {
+    let mut words = String::new();
+    let mut was_lower = false;
+    for character in name.chars() {
+        if was_lower && character.is_uppercase() {
+            words.push(' ');
+        }
+        was_lower = character.is_lowercase();
+        words.extend(character.to_lowercase());
+    }
+    words
+        .split(|character: char| !character.is_alphanumeric())
+        .any(|word| IN_NAMES.contains(&word))
+}
+
+/// Whether a cell holds a status.
+pub(super) fn is_value(text: &str) -> bool {
+    let text = text.trim();
+    VALUES.iter().any(|value| value.eq_ignore_ascii_case(text))
+}
