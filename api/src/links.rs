@@ -248,7 +248,7 @@ pub(crate) fn element_id(id: &CommentId) -> String {
 }
 
 /// The permanent link to a comment, which works on any page that the comment moves to.
-pub(crate) fn permalink(id: &CommentId) -> String {
+pub fn permalink(id: &CommentId) -> String {
     format!("/comments/{}", encoded(id.as_str()))
 }
 

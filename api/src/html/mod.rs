@@ -45,7 +45,7 @@ use crate::{
         caching,
         error_page::{PageError, html},
         path_and_query::path_part,
-        routing::{cached, get},
+        routing::{cached, get, options},
     },
     links,
     read::ListingQuery,
@@ -55,10 +55,12 @@ use crate::{
 use head::Head;
 
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
+    let start = cached("/", "GET, HEAD, OPTIONS", max_age_seconds);
+    let start = start.route(options().to(|| async { HttpResponse::NoContent().finish() }));
+    config.service(start.route(get().to(products::start)));
     let mut page = |path: &str, route: Route| {
         config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
     };
-    page("/", get().to(products::start));
     page(links::PRODUCTS, get().to(products::list));
     page("/static/style.css", asset(|site| &site.look.style_sheet));
     page(

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use local_stack::import::{EarlierRows, ImportOptions, ImportSource, ReadingArgs, import, to_line};
 use model::{
-    AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, FilterKey, SiteData, Status,
-    item::attribute, primaries::PrimariesKey,
+    AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, FilterKey, ProductDetails,
+    SiteData, Status, item::attribute, primaries::PrimariesKey,
 };
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_dynamo::AttributeValue;
@@ -269,6 +269,62 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         second.end().await;
     }
     first.end().await;
+}
+
+/// The texts of all elements with this name.
+fn elements<'feed>(feed: &'feed str, name: &str) -> Vec<&'feed str> {
+    let begin = format!("<{name}>");
+    let end = format!("</{name}>");
+    let mut texts = Vec::new();
+    for rest in feed.split(&begin).skip(1) {
+        texts.push(rest.split_once(&end).unwrap().0);
+    }
+    texts
+}
+
+#[tokio::test]
+async fn a_feed_for_google_holds_each_published_comment_of_products_that_google_can_place() {
+    let exporter = Exporter::with_comments(60).await;
+    let lines = exporter.exported().await;
+    let table = &exporter.stores.table;
+    let details: ProductDetails =
+        serde_json::from_str(r#"{"name": "A & b", "gtin": "4006381333931"}"#).unwrap();
+    table
+        .put_product(&product(PRODUCT), &details, |_| true)
+        .await
+        .unwrap();
+    let mut published = Vec::new();
+    let mut others = 0;
+    for line in lines.lines() {
+        let comment: Value = serde_json::from_str(line).unwrap();
+        if comment["status"] != "published" {
+            continue;
+        }
+        if comment["product"] == PRODUCT {
+            published.push(comment["id"].as_str().unwrap().to_owned());
+        } else {
+            others += 1;
+        }
+    }
+    assert!(published.len() > 10 && others > 10);
+
+    let file = exporter.path("feed.xml");
+    let asked = ["--format", "google-reviews", "--publisher", "Ada's"];
+    let site = ["--public-url", "https://shop.example.com/reviews"];
+    let ended = exporter
+        .export_to(&file, &[asked.as_slice(), &site].concat())
+        .await
+        .expect(0);
+    let feed = fs::read_to_string(&file).unwrap();
+    assert_eq!(elements(&feed, "review_id"), published);
+    assert_eq!(elements(&feed, "version"), ["2.3"]);
+    assert_eq!(elements(&feed, "publisher"), ["<name>Ada's</name>"]);
+    let told =
+        format!("left out {others} comments on products whose record has neither gtin nor sku");
+    assert!(ended.stderr.contains(&told), "{ended:?}");
+    // Without the address of the site, a review has none.
+    exporter.export_to(&file, &asked).await.expect(2);
+    exporter.end().await;
 }
 
 #[tokio::test]
