@@ -148,7 +148,7 @@ pub(crate) fn read(value: Option<&AttributeValue>) -> Result<CommentText, String
             let text = read_map(fields)?;
             Ok(CommentText {
                 title: text.title.map(str::to_owned),
-                body: text.body.map(str::to_owned),
+                body: text.body.filter(|body| !body.is_empty()).map(str::to_owned),
                 author: text.author.map(str::to_owned),
             })
         }

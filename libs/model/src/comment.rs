@@ -1,7 +1,7 @@
 //! A comment, and the rules that its text must keep.
 
 use derive_more::Display;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     error::{InvalidInput, Malformed, quoted},
@@ -70,7 +70,7 @@ pub struct CommentText {
     /// is stored as an empty text then: versions before 0.3.0 need one.
     #[serde(
         default,
-        deserialize_with = "strict_optional_text",
+        deserialize_with = "text_unless_empty",
         serialize_with = "text_or_empty"
     )]
     pub body: Option<String>,
@@ -132,6 +132,11 @@ impl CommentText {
             body: visible(self.body.map(with_line_feeds)),
         }
     }
+}
+
+fn text_unless_empty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text: Option<String> = strict_optional_text(from)?;
+    Ok(text.filter(|text| !text.is_empty()))
 }
 
 fn text_or_empty<S: Serializer>(text: &Option<String>, to: S) -> Result<S::Ok, S::Error> {

@@ -246,7 +246,7 @@ fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
         (
             "comment_blob",
             Some(AttributeValue::M(
-                [("title".to_owned(), text_value("No body"))].into(),
+                [("body".to_owned(), AttributeValue::Bool(true))].into(),
             )),
         ),
     ] {
