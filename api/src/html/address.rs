@@ -135,21 +135,38 @@ impl PageAddress {
 
 /// How a request spells its address.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Spelling {
-    /// The canonical one, but for the percent-encoding of its path, the order of its parameters, and
-    /// parameters that are not ours.
-    Canonical,
-    /// Another one, with these parameters that are not ours.
-    Other { foreign: String },
+pub(super) struct Spelling {
+    /// Whether it is the canonical one, but for the percent-encoding of its path, the order of its
+    /// parameters, and parameters that are not ours.
+    pub(super) is_canonical: bool,
+    /// The parameters that are not ours, as they are spelled.
+    pub(super) foreign: String,
 }
 
 impl Spelling {
-    /// The parameters that are not ours, unless the spelling is canonical.
-    pub(super) fn foreign(&self) -> &str {
-        match self {
-            Self::Canonical => "",
-            Self::Other { foreign } => foreign,
+    pub(super) fn new(is_canonical: bool, foreign: &[&str]) -> Self {
+        Self {
+            is_canonical,
+            foreign: foreign.join("&"),
         }
+    }
+
+    /// An address to lead to, with the parameters that are not ours: a campaign is counted where the
+    /// visitor arrives, and a fragment shows what was asked of it.
+    pub(super) fn led(&self, mut address: String) -> String {
+        if !self.foreign.is_empty() {
+            address.push(if address.contains('?') { '&' } else { '?' });
+            address.push_str(&self.foreign);
+        }
+        address
+    }
+
+    /// The redirect to a canonical address. It depends only on the address that was asked for, so
+    /// caches may keep it.
+    pub(super) fn moved(&self, canonical: String) -> HttpResponse {
+        HttpResponse::MovedPermanently()
+            .insert_header((header::LOCATION, self.led(canonical)))
+            .finish()
     }
 }
 
@@ -244,31 +261,12 @@ fn spelling_of(path: &str, canonical: &str, mut ours: Vec<&str>, foreign: &[&str
         .collect();
     wanted.sort_unstable();
     ours.sort_unstable();
-    if is_same_path(path, canonical_path) && ours == wanted {
-        Spelling::Canonical
-    } else {
-        Spelling::Other {
-            foreign: foreign.join("&"),
-        }
-    }
+    let is_canonical = is_same_path(path, canonical_path) && ours == wanted;
+    Spelling::new(is_canonical, foreign)
 }
 
 pub(super) fn is_same_path(path: &str, other: &str) -> bool {
     percent_decode_str(path).eq(percent_decode_str(other))
-}
-
-/// The redirect to a canonical address, with the parameters of the request that are not ours: a
-/// campaign is counted where the visitor arrives. It depends only on the address that was asked for,
-/// so caches may keep it.
-pub(super) fn moved(canonical: &str, foreign: &str) -> HttpResponse {
-    let mut location = canonical.to_owned();
-    if !foreign.is_empty() {
-        location.push(if canonical.contains('?') { '&' } else { '?' });
-        location.push_str(foreign);
-    }
-    HttpResponse::MovedPermanently()
-        .insert_header((header::LOCATION, location))
-        .finish()
 }
 
 /// The parameters of an address.
@@ -352,7 +350,7 @@ mod tests {
     /// The address, and whether it is spelled canonically.
     fn read_at(uri: &str) -> Result<(PageAddress, bool), ApiError> {
         let (address, spelling) = read(&TestRequest::with_uri(uri).to_http_request())?;
-        Ok((address, spelling == Spelling::Canonical))
+        Ok((address, spelling.is_canonical))
     }
 
     /// `every_spelling_of_an_address_redirects_to_the_canonical_one` sends the other spellings to a
@@ -444,10 +442,8 @@ mod tests {
         ] {
             let uri = format!("/product/p/comments?{query}");
             let (address, spelling) = read(&TestRequest::with_uri(&uri).to_http_request()).unwrap();
-            let Spelling::Other { foreign } = spelling else {
-                panic!("{query} is canonical");
-            };
-            let answer = moved(&address.canonical(), &foreign);
+            assert!(!spelling.is_canonical, "{query}");
+            let answer = spelling.moved(address.canonical());
             let location = answer.headers().get(header::LOCATION).unwrap();
             assert_eq!(location, &format!("/product/p/comments{kept}"), "{query}");
         }

@@ -10,7 +10,7 @@ use model::Filter;
 use page_index::StatsWanted;
 
 use super::{
-    address::{self, PageAddress, Spelling},
+    address::{self, PageAddress},
     context::Context,
     contrast,
     fragment::Fragment,
@@ -41,16 +41,22 @@ pub(super) async fn page(
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, spelling) = address::read(&request)?;
-    if let (None, Spelling::Other { foreign }) = (address.date, spelling) {
-        return Ok(address::moved(&address.canonical(), &foreign));
+    if address.date.is_none() && !spelling.is_canonical {
+        return Ok(spelling.moved(address.canonical()));
     }
     let fragment = Fragment::of(&request)?;
     let context = Context::new(&site, &address);
     let asked = asked(context);
     match page::show(&asked, &request, &stores, &memory, &cursors).await {
+        // The comments there have been deleted. Whether the listing has others is seen on its first
+        // page.
+        Ok(Shown::Page(page)) if address.cursor.is_some() && page.listing.comments.is_empty() => {
+            Ok(caching::lead_to(&spelling.led(address.page(None))))
+        }
         Ok(Shown::Page(page)) => answer(context, *page, &stores, &cursors, fragment).await,
         Ok(Shown::Elsewhere { number, fragment }) => {
-            Ok(caching::lead_to(&(address.page(number) + &fragment)))
+            let page = spelling.led(address.page(number));
+            Ok(caching::lead_to(&(page + &fragment)))
         }
         Err(NotShown { error, stats }) => Err(failed(context.counted(stats.as_ref()), error)),
     }
@@ -83,13 +89,7 @@ async fn answer(
 ) -> Result<HttpResponse, PageError> {
     let address = context.address;
     let context = context.counted(page.stats.as_ref());
-    let is_empty = page.listing.comments.is_empty();
-    if is_empty && address.cursor.is_some() {
-        // The comments there have been deleted. Whether the listing has others is seen on its first
-        // page.
-        return Ok(caching::lead_to(&address.page(None)));
-    }
-    let exists = !is_empty
+    let exists = !page.listing.comments.is_empty()
         || address
             .query
             .exists_without_comments(stores)

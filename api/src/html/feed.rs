@@ -45,7 +45,7 @@ pub(super) async fn feed(
 ) -> Result<HttpResponse, PageError> {
     let (address, spelling) = address::read(&request)?;
     if !address::is_same_path(request.uri().path(), &address.feed()) {
-        return Ok(address::moved(&address.feed(), spelling.foreign()));
+        return Ok(spelling.moved(address.feed()));
     }
     let query = ListingQuery {
         order: ListingOrder::Newest,

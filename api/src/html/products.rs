@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use model::{Filter, PageNumber, PageSize, WebUrl};
 
 use super::{
-    address::{Parameters, Spelling, moved, parse_number, single},
+    address::{Parameters, Spelling, parse_number, single},
     head::Head,
     page_bar::{BarItem, page_bar},
     render,
@@ -89,14 +89,8 @@ fn read_address(request: &HttpRequest) -> Result<(PageNumber, Spelling), ApiErro
         .unwrap_or(PageNumber::FIRST);
     let canonical = path(number);
     let (_, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
-    let spelling = if ours.join("&") == canonical_query {
-        Spelling::Canonical
-    } else {
-        Spelling::Other {
-            foreign: foreign.join("&"),
-        }
-    };
-    Ok((number, spelling))
+    let is_canonical = ours.join("&") == canonical_query;
+    Ok((number, Spelling::new(is_canonical, &foreign)))
 }
 
 fn path(number: PageNumber) -> String {
@@ -184,8 +178,8 @@ pub(super) async fn list(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
     let (number, spelling) = read_address(&request)?;
-    if let Spelling::Other { foreign } = spelling {
-        return Ok(moved(&path(number), &foreign));
+    if !spelling.is_canonical {
+        return Ok(spelling.moved(path(number)));
     }
     let walk = match products
         .into_inner()
@@ -196,9 +190,8 @@ pub(super) async fn list(
         Err(ApiError::PastTheEnd { total_pages, .. })
             if site.settings.past_the_end == PastTheEnd::Redirect =>
         {
-            return Ok(caching::lead_to(
-                &numbered(total_pages).unwrap_or_else(|| links::product_list(None)),
-            ));
+            let last = numbered(total_pages).unwrap_or_else(|| links::product_list(None));
+            return Ok(caching::lead_to(&spelling.led(last)));
         }
         Err(error) => return Err(failed(site.interface(), number, error)),
     };
@@ -287,7 +280,7 @@ mod tests {
     fn read(query: &str) -> Result<(PageNumber, bool), ApiError> {
         let uri = format!("/products{query}");
         let (number, spelling) = read_address(&TestRequest::with_uri(&uri).to_http_request())?;
-        Ok((number, spelling == Spelling::Canonical))
+        Ok((number, spelling.is_canonical))
     }
 
     #[test]

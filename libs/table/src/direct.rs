@@ -2,7 +2,7 @@
 //! reading the answer (ADR 97).
 //!
 //! The SDK decides everything that depends on the account and the network. The first Query goes its
-//! way, and a [`Learner`] takes from it the URL, the region and the name that it is signed with, and
+//! way. If it succeeds, a [`Learner`] has taken from it the URL, the region and the name that it is signed with, and
 //! the SDK's own HTTP client and cache of credentials. Following Queries are made of these.
 //!
 //! **Invariant:** only an answer with status 200 counts. After anything else the SDK asks the same:
@@ -96,7 +96,7 @@ pub(crate) struct Direct(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 enum State {
-    /// The next Query that the SDK sends is learnt from.
+    /// The next Query of the SDK that succeeds is learnt from.
     #[default]
     Unknown,
     Known(Arc<Route>),
@@ -145,12 +145,14 @@ impl Direct {
         }
     }
 
-    fn wants_to_learn(&self) -> bool {
-        match &*self.0.lock() {
+    /// What learns from the next Query of the SDK; `None` while nothing is to be learnt.
+    pub(crate) fn learner(&self) -> Option<Learner> {
+        let wants_to_learn = match &*self.0.lock() {
             State::Unknown => true,
             State::Known(_) => false,
             State::Paused(until) => *until <= Instant::now(),
-        }
+        };
+        wants_to_learn.then(Learner::default)
     }
 }
 
@@ -209,9 +211,18 @@ impl Route {
     }
 }
 
-/// Learns from the Query that the SDK is about to send.
-#[derive(Debug)]
-pub(crate) struct Learner(pub(crate) Direct);
+/// Learns from the Query that the SDK is about to send. Clones share what was learnt.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Learner(Arc<Mutex<Option<Route>>>);
+
+impl Learner {
+    /// What was learnt, once the Query has succeeded.
+    pub(crate) fn keep(self, direct: &Direct) {
+        if let Some(route) = self.0.lock().take() {
+            *direct.0.lock() = State::Known(Arc::new(route));
+        }
+    }
+}
 
 impl Intercept for Learner {
     fn name(&self) -> &'static str {
@@ -224,12 +235,7 @@ impl Intercept for Learner {
         components: &RuntimeComponents,
         config: &mut ConfigBag,
     ) -> Result<(), BoxError> {
-        let Direct(state) = &self.0;
-        if self.0.wants_to_learn()
-            && let Some(route) = Route::of(context.request(), components, config)
-        {
-            *state.lock() = State::Known(Arc::new(route));
-        }
+        *self.0.lock() = Route::of(context.request(), components, config);
         Ok(())
     }
 }
@@ -354,6 +360,26 @@ mod tests {
         fn will(&self, answer: Answer) {
             self.next.lock().push(answer);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_a_pause_nothing_is_sent_directly_before_the_sdk_has_succeeded() {
+        let service = Service::default();
+        let table = service.table().await;
+        let page = query(false, Order::Newest);
+        table.page(&page).await.unwrap();
+        service.will(Answer::Lost);
+        table.page(&page).await.unwrap();
+        tokio::time::advance(PAUSE).await;
+        service.take();
+        for _ in 0..3 {
+            service.will(Answer::Throttled);
+        }
+        table.page(&page).await.unwrap_err();
+        table.page(&page).await.unwrap();
+        table.page(&page).await.unwrap();
+        let asked: Vec<bool> = service.take().iter().map(Asked::is_direct).collect();
+        assert_eq!(asked, [false, false, false, false, true]);
     }
 
     fn query(start: bool, order: Order) -> PageQuery {

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::{
     Table,
-    direct::{DirectQuery, Learner},
+    direct::DirectQuery,
     error::store_error,
     item::{InvalidEntry, SdkItem},
     observer::EndedCall,
@@ -102,14 +102,16 @@ impl Table {
         let reader = QueryReader::<T>::default();
         // A report costs no units. Answers that explain themselves repeat it.
         let query = query.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        query
-            .customize()
-            .interceptor(reader.clone())
-            .interceptor(Learner(self.direct.clone()))
-            .send()
-            .await
-            .map_err(store_error)?;
+        let learner = self.direct.learner();
+        let mut query = query.customize().interceptor(reader.clone());
+        if let Some(learner) = &learner {
+            query = query.interceptor(learner.clone());
+        }
+        query.send().await.map_err(store_error)?;
         let answer = reader.take()?;
+        if let Some(learner) = learner {
+            learner.keep(&self.direct);
+        }
         self.charge_units(answer.read_units());
         Ok(answer)
     }
