@@ -135,10 +135,9 @@ fn identify(info: &str) -> Result<String, StoreError> {
         return Err(refuse(problem));
     }
     let policy = field("maxmemory_policy:").unwrap_or("unknown");
-    // The index's keys have no expiry, so a `volatile` policy spares them.
-    if policy != "noeviction" && !policy.starts_with("volatile-") {
+    if policy != "noeviction" {
         return Err(refuse(format!(
-            "maxmemory-policy is {policy}, it must be noeviction or volatile-…"
+            "maxmemory-policy is {policy}, it must be noeviction"
         )));
     }
     let run = field("run_id:").ok_or_else(|| refuse("INFO tells no run_id".to_owned()))?;

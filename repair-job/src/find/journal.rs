@@ -215,16 +215,7 @@ impl JournalPart {
     }
 
     fn add(&mut self, entry: JournalEntry) {
-        let mut places = Places::default();
-        for placement in entry.placements() {
-            places.add(&placement.product, Some(&placement.language));
-        }
-        if entry.created_at.is_empty() {
-            places = places.at_any_time();
-        }
-        for created_at in entry.created_at {
-            places.add_time(created_at);
-        }
+        let places = Places::of(entry.placements());
         if !entry.is_report {
             self.changed.insert(entry.id.clone());
         }
@@ -271,12 +262,13 @@ mod tests {
     fn row(window: Window, number: u64, ms: i64) -> JournalRow {
         let entry = match number % 7 {
             0 => Err(Malformed::new("journal entry", format!("entry {number}"))),
-            _ => Ok(JournalEntry::change(
-                CommentId::parse(&format!("c{number}")).unwrap(),
-                model::Revision::after(None, window.from, 1),
-                None,
-                None,
-            )),
+            _ => Ok(JournalEntry {
+                id: CommentId::parse(&format!("c{number}")).unwrap(),
+                revision: model::Revision::after(None, window.from, 1),
+                before: None,
+                after: None,
+                is_report: false,
+            }),
         };
         JournalRow {
             at: window.from.plus_ms(ms),

@@ -21,7 +21,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Cd, Comment, CommentId, Order, PageSize, RankEntry, Timestamp,
+    Cd, Comment, CommentId, Order, PageSize, Timestamp,
     planted::{self, Bug},
 };
 use process::StoreError;
@@ -250,17 +250,14 @@ impl<'page> Join<'page> {
             let (sign, looked_for, since) = match comment {
                 None => (
                     DriftSign::RankWithoutComment,
-                    RankEntry {
-                        placement: filter.placement_in(product),
-                        created_at: cd.created_at,
-                    },
+                    filter.placement_in(product),
                     None,
                 ),
                 // Its row may be where the table was not read any more.
                 Some(_) if self.cut_at.is_some() => continue,
                 Some(found) => (
                     DriftSign::MissingDuplicate,
-                    found.entry(),
+                    found.placement(),
                     Some(found.revision.instant()),
                 ),
             };

@@ -5,14 +5,8 @@ use serde_dynamo::{AttributeValue, Item};
 
 use super::{CommentItem, NoBlob, PRIMARY_ONLY, PlacedComment, attribute, malformed};
 use crate::{
-    blob,
-    comment::{Placement, RankEntry},
-    error::Malformed,
-    filter::FilterKey,
-    id::CommentId,
-    revision::Revision,
-    status::Status,
-    timestamp::Timestamp,
+    blob, comment::Placement, error::Malformed, filter::FilterKey, id::CommentId,
+    revision::Revision, status::Status, timestamp::Timestamp,
 };
 
 /// Reads everything that the repair job cannot supply.
@@ -69,14 +63,6 @@ impl<'item> Image<'item> {
             revision,
             item,
         })
-    }
-
-    /// The entry in the page index that it implies if it is published.
-    pub fn entry(&self) -> RankEntry {
-        RankEntry {
-            placement: self.placement.clone(),
-            created_at: self.created_at,
-        }
     }
 
     /// The image of a published comment.
