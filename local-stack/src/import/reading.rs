@@ -28,7 +28,8 @@ fn undecided(name: &str, what: &str) -> String {
 
 impl ReadingArgs {
     /// The fields for which a table with these columns has none: required ones, and those whose
-    /// columns were named.
+    /// columns were named. A preset also names columns that not every export has, but not for the
+    /// status.
     pub(super) fn missing(&self, columns: &[String]) -> Vec<&'static str> {
         let mut missing = Vec::new();
         for field in REQUIRED {
@@ -38,8 +39,8 @@ impl ReadingArgs {
             }
         }
         for field in OPTIONAL {
-            let is_named = self.is_named(field) && !self.columns_of(field).is_empty();
-            if is_named && !self.has_value(field, columns) {
+            let is_needed = self.is_named(field) || field == "status";
+            if is_needed && self.names_column(field) && !self.has_value(field, columns) {
                 missing.push(field);
             }
         }
@@ -133,10 +134,31 @@ impl ReadingArgs {
             title: self.optional(row, "title", plain)?,
             body: self.body(row)?,
             author: self.optional(row, "author", plain)?,
-            status: self.optional(row, "status", status)?.flatten(),
+            status: self.status(row)?,
             attributes: self.attributes(row)?,
             author_id: self.optional(row, "author_id", AuthorId::parse)?,
         })
+    }
+
+    /// The status. Without one, a comment is published. So where the options name its column, a row
+    /// without a value is bad.
+    fn status(&self, row: &Map<String, Value>) -> Result<Option<Status>, InvalidInput> {
+        let found = self.optional(row, "status", status)?.flatten();
+        if found.is_some() || !self.names_column("status") {
+            return Ok(found);
+        }
+        // The row may lack the column.
+        if let Some(meaning) = self.meaning("status", "") {
+            return status(meaning).map(Some);
+        }
+        let columns = self.columns_of("status").join(", ");
+        Err(InvalidInput::new(
+            "status",
+            format!(
+                "{columns:?} is missing or empty; --value status:=pending says what that means, --set status=pending gives \
+                 one value to all such rows"
+            ),
+        ))
     }
 
     /// The text, which may be empty. But a row without it, where it has a column, may have it under
@@ -611,6 +633,39 @@ pub(super) mod tests {
             Vec::<&str>::new()
         );
         assert!(!reading.takes("status") && reading.takes("author"));
+    }
+
+    #[test]
+    fn a_row_without_a_value_in_the_named_column_of_the_status_is_bad() {
+        let options = ["--map", "status=state"];
+        for values in [
+            json!({"state": ""}),
+            json!({"state": null}),
+            json!({"state": "NULL"}),
+            json!({"status": "hidden"}),
+        ] {
+            let error = made(&options, &values).unwrap_err();
+            assert!(error.contains("--value status:=pending"), "{error}");
+            // What the message says works.
+            for says in [["--value", "status:=pending"], ["--set", "status=pending"]] {
+                let options = [&options[..], &says].concat();
+                assert_eq!(status_of(&options, &values), Some(Status::Pending));
+            }
+        }
+        assert_eq!(status_of(&[], &json!({"status": ""})), None);
+        let columns = [
+            "product_id",
+            "date",
+            "review_score",
+            "review_content",
+            "published",
+        ];
+        let columns = columns.map(str::to_owned);
+        let preset = reading(&["--preset", "yotpo"]);
+        assert!(preset.missing(&columns).is_empty());
+        assert_eq!(preset.missing(&columns[..4]), ["status"]);
+        let without = reading(&["--preset", "yotpo", "--map", "status="]);
+        assert!(without.missing(&columns[..4]).is_empty());
     }
 
     #[test]
