@@ -13,6 +13,7 @@ use super::{
     html,
     id_from::id_from,
     options::ReadingArgs,
+    row::RowError,
     spreadsheet::check_undamaged,
     status_words,
     value::{NULLS, look_up, text},
@@ -112,11 +113,12 @@ impl ReadingArgs {
     }
 
     /// Makes a comment of a row. The error says in one line why it is none.
-    pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, String> {
-        self.check_status(row).map_err(|why| printable(&why))?;
+    pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, RowError> {
+        self.check_status(row)
+            .map_err(|why| RowError::Undecided(printable(&why)))?;
         self.line(row)
             .and_then(CommentRow::try_from)
-            .map_err(|error| printable(&error.to_string()))
+            .map_err(|error| RowError::Bad(printable(&error.to_string())))
     }
 
     fn line(&self, row: &Map<String, Value>) -> Result<CommentLine, InvalidInput> {
@@ -212,8 +214,12 @@ impl ReadingArgs {
     ) -> Result<Option<String>, InvalidInput> {
         let mut named = None;
         if let Some(value) = self.value(row, field) {
-            let mut text = text(name, value)?;
-            if may_be_empty(field) && NULLS.contains(&text.as_str()) || !self.counts(field, row) {
+            let mut text = if self.counts(field, row) {
+                text(name, value)?
+            } else {
+                String::new()
+            };
+            if may_be_empty(field) && NULLS.contains(&text.as_str()) {
                 text.clear();
             }
             if let Some(meaning) = self.meaning(field, text.trim()) {
@@ -259,12 +265,9 @@ impl ReadingArgs {
             let Some(key) = attribute(field) else {
                 continue;
             };
-            let value = match self.value(row, field) {
-                // JSON says what these are.
-                Some(value @ (Value::Array(_) | Value::Object(_) | Value::Number(_))) => {
-                    value.clone()
-                }
-                _ => match self.text(row, field, CommentAttributes::FIELD)? {
+            let value = match self.json_value(row, field, key) {
+                Some(value) => value,
+                None => match self.text(row, field, CommentAttributes::FIELD)? {
                     Some(text) if !text.is_empty() => attribute_value(key, &text, self)?,
                     Some(_) => Value::Null,
                     None => continue,
@@ -280,6 +283,23 @@ impl ReadingArgs {
         }
         let attributes = CommentAttributes::parse(&Value::from(attributes).to_string())?;
         Ok(Some(Some(attributes)))
+    }
+
+    /// The value of a key of the attributes that is not read as a text, because JSON says what it is:
+    /// several values, or a number that means itself.
+    fn json_value(&self, row: &Map<String, Value>, field: &str, key: &str) -> Option<Value> {
+        if !self.counts(field, row) || matches!(key, "verified" | "reply.at") {
+            return None;
+        }
+        let value = self.value(row, field)?;
+        match value {
+            Value::Array(values) if key == "photos" => Some(photos_of(values)),
+            Value::Array(_) | Value::Object(_) => Some(value.clone()),
+            Value::Number(number) if self.meaning(field, &number.to_string()).is_none() => {
+                Some(value.clone())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
     }
 }
 
@@ -297,21 +317,18 @@ fn attribute_value(key: &str, text: &str, reading: &ReadingArgs) -> Result<Value
             )),
         },
         "reply.at" => Ok(reading.date(text)?.to_string().into()),
-        "photos" => Ok(photos(text)),
+        "photos" => Ok(photos_of(&[text.into()])),
         _ => Ok(text.into()),
     }
 }
 
-/// The addresses of pictures, with anything but letters between them.
-fn photos(text: &str) -> Value {
+/// Photos as pages show them. A text among them is their addresses.
+fn photos_of(values: &[Value]) -> Value {
     let mut photos = Vec::new();
-    let starts: Vec<usize> = text.match_indices("http").map(|(at, _)| at).collect();
-    for (number, start) in starts.iter().enumerate() {
-        let end = starts.get(number + 1).copied().unwrap_or(text.len());
-        let url = text.get(*start..end).unwrap_or_default();
-        let url = url.trim_end_matches([',', ';', '|', ' ', '\n', '"', ']']);
-        if url.starts_with("http://") || url.starts_with("https://") {
-            photos.push(json!({"url": url}));
+    for value in values {
+        match value.as_str() {
+            Some(text) => photos.extend(urls(text).into_iter().map(|url| json!({"url": url}))),
+            None => photos.push(value.clone()),
         }
     }
     if photos.is_empty() {
@@ -319,6 +336,21 @@ fn photos(text: &str) -> Value {
     } else {
         photos.into()
     }
+}
+
+/// The addresses of pictures, with anything but letters between them.
+fn urls(text: &str) -> Vec<&str> {
+    let mut urls = Vec::new();
+    let starts: Vec<usize> = text.match_indices("http").map(|(at, _)| at).collect();
+    for (number, start) in starts.iter().enumerate() {
+        let end = starts.get(number + 1).copied().unwrap_or(text.len());
+        let url = text.get(*start..end).unwrap_or_default();
+        let url = url.trim_end_matches([',', ';', '|', ' ', '\n', '"', ']']);
+        if url.starts_with("http://") || url.starts_with("https://") {
+            urls.push(url);
+        }
+    }
+    urls
 }
 
 /// Puts a value at a path of keys with dots between them.
@@ -405,9 +437,10 @@ pub(super) mod tests {
     }
 
     fn made(options: &[&str], values: &Value) -> Result<NewComment, String> {
-        reading(options)
-            .comment(&row(values))
-            .map(|row| row.comment)
+        match reading(options).comment(&row(values)) {
+            Ok(row) => Ok(row.comment),
+            Err(RowError::Bad(why) | RowError::Undecided(why)) => Err(why),
+        }
     }
 
     fn made_well(options: &[&str], values: &Value) -> NewComment {
@@ -465,7 +498,9 @@ pub(super) mod tests {
         // The text may stand under another name.
         let mut without = row(&json!({"text": "Fine."}));
         without.remove("body");
-        let error = reading(&[]).comment(&without).unwrap_err();
+        let RowError::Bad(error) = reading(&[]).comment(&without).unwrap_err() else {
+            panic!("the row is wrong");
+        };
         assert!(error.contains("--map body="), "{error}");
         let made = reading(&["--map", "body="]).comment(&without).unwrap();
         assert_eq!(made.comment.text.body, None);
@@ -510,6 +545,48 @@ pub(super) mod tests {
             error.contains("--value attributes.verified:maybe=true"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn arrays_objects_and_numbers_follow_the_rules_of_texts() {
+        let mut rules = tempfile::NamedTempFile::new().unwrap();
+        let only_if = b"[only-if.\"attributes.photos\"]\nis_public = [\"true\"]\n";
+        std::io::Write::write_all(&mut rules, only_if).unwrap();
+        let options = [
+            "--preset",
+            rules.path().to_str().unwrap(),
+            "--map=attributes.photos=images,attributes.verified=bought,attributes.reply.at=answered,attributes.fit=fit",
+            "--date-format=unix",
+            "--value=attributes.verified:1=true",
+            "--value=attributes.fit:3=loose",
+        ];
+        let mut values = json!({
+            "created_at": "1709208000", "images": ["https://a/1.jpg", {"url": "https://a/2.jpg"}], "is_public": false,
+            "bought": 1, "answered": 1_709_208_000, "fit": 3,
+        });
+        assert_eq!(
+            attributes_of(&options, &values).unwrap(),
+            r#"{"fit":"loose","reply":{"at":"2024-02-29T12:00:00.000Z"},"verified":true}"#
+        );
+        values["is_public"] = true.into();
+        values["fit"] = 4.into();
+        assert_eq!(
+            attributes_of(&options, &values).unwrap(),
+            r#"{"fit":4,"photos":[{"url":"https://a/1.jpg"},{"url":"https://a/2.jpg"}],"reply":{"at":"2024-02-29T12:00:00.000Z"},"verified":true}"#
+        );
+        for (wrong, expected) in [
+            (
+                json!({"created_at": "1", "bought": 2}),
+                "neither true nor false",
+            ),
+            (
+                json!({"created_at": "1", "bought": [1]}),
+                "holds several values",
+            ),
+        ] {
+            let error = made(&options, &wrong).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]
@@ -561,6 +638,12 @@ pub(super) mod tests {
             "Rejected",
             "reviewStatus",
             "is-spam",
+            "ispublished",
+            "isApproved",
+            "reviewstatus",
+            "validate",
+            "active",
+            "archived",
         ] {
             let values = json!({name: "spam"});
             let error = made(&[], &values).unwrap_err();
@@ -571,7 +654,7 @@ pub(super) mod tests {
             assert_eq!(status_of(&options, &values), Some(Status::Hidden));
         }
         // A column is also known by its values.
-        for value in ["spam", "Approved", " unpublished "] {
+        for value in ["spam", "Approved", " unpublished ", "on hold", "private"] {
             let values = json!({"kind": value});
             let error = made(&[], &values).unwrap_err();
             assert!(error.contains("--drop kind"), "{error}");
@@ -580,7 +663,7 @@ pub(super) mod tests {
         // No words of a status.
         made_well(
             &[],
-            &json!({"estate": "large", "title": "Spam", "helpful": 3, "approver": "A"}),
+            &json!({"estate": "large", "title": "Spam", "helpful": 3, "approver": "A", "actively": 1}),
         );
     }
 
