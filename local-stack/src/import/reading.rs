@@ -338,17 +338,29 @@ fn photos_of(values: &[Value]) -> Value {
     }
 }
 
-/// The addresses of pictures, with anything but letters between them.
+/// What may stand between the addresses of pictures, besides white space.
+const BETWEEN_URLS: [char; 6] = [',', ';', '|', '"', '[', ']'];
+
+fn is_between_urls(character: char) -> bool {
+    character.is_whitespace() || BETWEEN_URLS.contains(&character)
+}
+
+/// The addresses of pictures. One begins at the start of the text, or behind what stands between
+/// them: `http` also occurs within an address.
 fn urls(text: &str) -> Vec<&str> {
+    let mut starts = Vec::new();
+    for (at, _) in text.match_indices("http") {
+        let (before, url) = text.split_at(at);
+        let is_url = url.starts_with("http://") || url.starts_with("https://");
+        if is_url && before.chars().next_back().is_none_or(is_between_urls) {
+            starts.push(at);
+        }
+    }
     let mut urls = Vec::new();
-    let starts: Vec<usize> = text.match_indices("http").map(|(at, _)| at).collect();
     for (number, start) in starts.iter().enumerate() {
         let end = starts.get(number + 1).copied().unwrap_or(text.len());
         let url = text.get(*start..end).unwrap_or_default();
-        let url = url.trim_end_matches([',', ';', '|', ' ', '\n', '"', ']']);
-        if url.starts_with("http://") || url.starts_with("https://") {
-            urls.push(url);
-        }
+        urls.push(url.trim_end_matches(is_between_urls));
     }
     urls
 }
@@ -545,6 +557,27 @@ pub(super) mod tests {
             error.contains("--value attributes.verified:maybe=true"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_address_of_a_picture_may_hold_another_one() {
+        for (text, expected) in [
+            (
+                "https://cdn/x?u=https%3A%2F%2Fo/y.jpg,https://cdn/http-cache/1.jpg",
+                &[
+                    "https://cdn/x?u=https%3A%2F%2Fo/y.jpg",
+                    "https://cdn/http-cache/1.jpg",
+                ][..],
+            ),
+            (
+                "[\"https://cdn/http://o/1.jpg\", \"https://a/2.jpg\"]",
+                &["https://cdn/http://o/1.jpg", "https://a/2.jpg"],
+            ),
+            ("http://a/1\thttp://a/2\n", &["http://a/1", "http://a/2"]),
+            ("none of http", &[]),
+        ] {
+            assert_eq!(urls(text), expected, "{text}");
+        }
     }
 
     #[test]

@@ -246,6 +246,14 @@ mod tests {
                 "1\n{",
                 [Some("expected a map"), Some("a whole JSON object")],
             ),
+            (
+                ReadingArgs::default(),
+                "{\"id\": \"a\nb\"}",
+                [
+                    Some("a line feed within a text is written \\n"),
+                    Some("expected value"),
+                ],
+            ),
             (foreign, "[{\n}", [None; 2]),
             (ReadingArgs::default(), "[]", [None; 2]),
         ] {
