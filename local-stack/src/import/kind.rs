@@ -93,7 +93,7 @@ pub(super) fn of_json_line(
 fn of_object(line: &[u8], reading: &ReadingArgs) -> Option<String> {
     match serde_json::from_slice::<IgnoredAny>(line) {
         Ok(_) => {}
-        // In a text, the line was cut by a line feed that should be \n: of this row, or of all.
+        // A line that ends within a text was cut by a line feed, which `jq` refuses, too.
         Err(error) if error.is_eof() && !ends_in_text(line) => {
             return Some(
                 "begins a JSON document of several lines, but a file must be JSON Lines: each line one object; \

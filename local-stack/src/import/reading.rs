@@ -29,8 +29,7 @@ fn undecided(name: &str, what: &str) -> String {
 
 impl ReadingArgs {
     /// The fields for which a table with these columns has none: required ones, and those whose
-    /// columns were named. A preset also names columns that not every export has, but not for the
-    /// status.
+    /// columns the options name. A preset's columns may be missing, except that of the status.
     pub(super) fn missing(&self, columns: &[String]) -> Vec<&'static str> {
         let mut missing = Vec::new();
         for field in REQUIRED {
@@ -285,8 +284,8 @@ impl ReadingArgs {
         Ok(Some(Some(attributes)))
     }
 
-    /// The value of a key of the attributes that is not read as a text, because JSON says what it is:
-    /// several values, or a number that means itself.
+    /// The value of a key of the attributes, if it is not read as a text: an array, an object, or a
+    /// number that no option replaces.
     fn json_value(&self, row: &Map<String, Value>, field: &str, key: &str) -> Option<Value> {
         if !self.counts(field, row) || matches!(key, "verified" | "reply.at") {
             return None;
