@@ -131,7 +131,7 @@ fn interrupted() -> u8 {
     INTERRUPTED
 }
 
-/// Exports a table, and returns how many items could not be read.
+/// Exports a table, and returns how many items need a person.
 async fn export_table(
     table: &Table,
     comments: &ExportTarget,
@@ -143,5 +143,5 @@ async fn export_table(
     if let Some(records) = records {
         export.records(records).await?;
     }
-    Ok(export.problems)
+    Ok(export.problems())
 }

@@ -101,26 +101,32 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
     let stack = if waits {
         FollowedStack::of(&attached.table).await
     } else {
-        None
+        Ok(None)
     };
     let progress: Vec<Progress> = sources
         .iter()
         .map(|source| source.progress.clone())
         .collect();
-    let following = stack
-        .clone()
-        .map(|stack| tokio::spawn(async move { stack.follow(&progress).await }));
+    let following = match &stack {
+        Ok(Some(stack)) => {
+            let stack = stack.clone();
+            Some(tokio::spawn(async move { stack.follow(&progress).await }))
+        }
+        Ok(None) | Err(_) => None,
+    };
     let (exit_code, changed) =
         import_all(&attached.table, sources, args.products.len(), &options).await;
     if let Some(following) = following {
         following.abort();
     }
-    if changed > 0
-        && let Some(stack) = stack
-    {
-        tokio::select! {
-            () = stack.wait(changed, began) => {}
-            _ = interrupted.wait_for(|is| *is) => {}
+    if changed > 0 {
+        match stack {
+            Ok(Some(stack)) => tokio::select! {
+                () = stack.wait(changed, began) => {}
+                _ = interrupted.wait_for(|is| *is) => {}
+            },
+            Ok(None) => {}
+            Err(error) => say_not_visible(&error),
         }
     }
     attached.end().await;
@@ -137,10 +143,23 @@ struct FollowedStack {
 
 impl FollowedStack {
     /// The running stack of a table. A deployed one has no such record: its functions run elsewhere.
-    async fn of(table: &Table) -> Option<Self> {
-        let Running { socket, .. } = Running::on(table).await.ok()??;
-        let before = backlog(&socket).await.ok()?;
-        Some(Self { socket, before })
+    ///
+    /// # Errors
+    /// A stack runs, but does not say how far it is. It may be another version.
+    async fn of(table: &Table) -> anyhow::Result<Option<Self>> {
+        match Running::on(table).await? {
+            Some(Running { socket, .. }) => Self::at(socket).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The stack that listens at a socket. One that has ended may have left the socket's name.
+    async fn at(socket: PathBuf) -> anyhow::Result<Option<Self>> {
+        match backlog(&socket).await {
+            Ok(before) => Ok(Some(Self { socket, before })),
+            Err(error) if is_nobody_there(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells the progress of the files how much of what was written is not processed, while it can be
@@ -159,9 +178,25 @@ impl FollowedStack {
     async fn wait(&self, changed: u64, began: Instant) {
         let next = async || backlog(&self.socket).await;
         if let Err(error) = show_backlog(changed, began, self.before, next).await {
-            eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+            say_not_visible(&error);
         }
     }
+}
+
+/// Whether nobody listens at a socket.
+fn is_nobody_there(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(
+        kind,
+        Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    )
+}
+
+/// Says why an import does not wait any longer.
+fn say_not_visible(error: &anyhow::Error) {
+    eprintln!(
+        "pagemark: the comments may not yet be visible under every filter, and the import does not wait for it: {error:#}"
+    );
 }
 
 pub(super) fn open_all(
@@ -237,4 +272,37 @@ async fn import_all(
         ExitCode::FAILURE
     };
     (exit_code, changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixListener,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stack_that_does_not_say_how_far_it_is_is_an_error_and_none_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        assert!(FollowedStack::at(socket.clone()).await.unwrap().is_none());
+        let listener = UnixListener::bind(&socket).unwrap();
+        let old_stack = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+            stream.write_all(answer).await.unwrap();
+        };
+        let ((), found) = tokio::join!(old_stack, FollowedStack::at(socket.clone()));
+        let error = found.err().unwrap();
+        assert!(
+            format!("{error:#}").contains("another version"),
+            "{error:#}"
+        );
+        // A killed stack leaves its socket.
+        drop(listener);
+        assert!(FollowedStack::at(socket).await.unwrap().is_none());
+    }
 }

@@ -53,8 +53,10 @@ const NOT_KEPT: &str = "what was read cannot be kept in a temporary file";
 pub(crate) struct Export<'run> {
     table: &'run Table,
     named: BTreeSet<(CommentId, ProductId)>,
-    /// Number of items that are not in the export, or that an import will refuse.
-    pub(crate) problems: u64,
+    /// Number of items that the export lacks, because they cannot be read.
+    unreadable: u64,
+    /// Number of items that the export holds, but that an import will refuse.
+    refused: u64,
 }
 
 /// The lines of the comments that were read again.
@@ -82,7 +84,8 @@ impl<'run> Export<'run> {
         Self {
             table,
             named: BTreeSet::new(),
-            problems: 0,
+            unreadable: 0,
+            refused: 0,
         }
     }
 
@@ -110,7 +113,7 @@ impl<'run> Export<'run> {
         while let Some(part) = journal.next().await? {
             self.name(part.named);
             for problem in &part.unreadable {
-                self.add_problem(problem);
+                self.add_unreadable(problem);
             }
         }
         // Entries expire while the export reads.
@@ -127,9 +130,9 @@ impl<'run> Export<'run> {
             let records = self.read_records().await?;
             // Google deletes what a feed lacks.
             ensure!(
-                self.problems == 0,
+                self.unreadable == 0,
                 "a feed has to be whole, and {} items cannot be read: `pagemark repair audit` looks at all",
-                self.problems
+                self.unreadable
             );
             let details = records.into_iter().map(|(id, record)| (id, record.details));
             let details = details.collect();
@@ -244,12 +247,12 @@ impl<'run> Export<'run> {
         }
     }
 
-    /// Names the comment of an item that an index shows as malformed. Without a comment, it is a
-    /// problem.
+    /// Names the comment of an item that an index shows as malformed. Without a comment, it is
+    /// unreadable.
     fn name_malformed(&mut self, key: &ItemKey, problem: &Malformed) {
         match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
             (Some(id), Ok(key)) => self.named.extend([(id, key.product)]),
-            _ => self.add_problem(&problem.to_string()),
+            _ => self.add_unreadable(&problem.to_string()),
         }
     }
 
@@ -270,7 +273,7 @@ impl<'run> Export<'run> {
             let comment = match comment_of_primary(&item) {
                 Ok(comment) => comment,
                 Err(problem) => {
-                    self.add_problem(&problem.to_string());
+                    self.add_unreadable(&problem.to_string());
                     continue;
                 }
             };
@@ -293,9 +296,10 @@ impl<'run> Export<'run> {
             if let Some(reason) = refused {
                 let sk = FilterKey::primary(comment.product.clone()).to_string();
                 let pk = comment_pk(&comment.id);
-                self.add_problem(&format!(
-                    "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
-                ));
+                self.refused += 1;
+                eprintln!(
+                    "pagemark: pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
+                );
             }
             let key = (comment.product.clone(), comment.cd());
             let line = to_line(comment.clone())? + "\n";
@@ -340,7 +344,7 @@ impl<'run> Export<'run> {
                         Ok(record) => {
                             records.insert(record.product.clone(), record);
                         }
-                        Err(entry) => self.add_problem(&entry.problem.to_string()),
+                        Err(entry) => self.add_unreadable(&entry.problem.to_string()),
                     }
                 }
                 next = part.next.map(Some);
@@ -349,8 +353,13 @@ impl<'run> Export<'run> {
         Ok(records)
     }
 
-    fn add_problem(&mut self, problem: &str) {
-        self.problems += 1;
+    /// Number of items that need a person.
+    pub(crate) fn problems(&self) -> u64 {
+        self.unreadable + self.refused
+    }
+
+    fn add_unreadable(&mut self, problem: &str) {
+        self.unreadable += 1;
         eprintln!("pagemark: {problem}");
     }
 }

@@ -210,7 +210,7 @@ pub(super) fn printable(message: &str) -> String {
 /// An error of the JSON parser, which takes the line for line 1 of a document.
 pub(super) fn described(error: &serde_json::Error) -> String {
     let hint = if error.is_eof() {
-        ": a line must hold a whole JSON object"
+        ": a line must hold a whole JSON object, and a line feed within a text is written \\n"
     } else {
         ""
     };

@@ -93,7 +93,8 @@ pub(super) fn of_json_line(
 fn of_object(line: &[u8], reading: &ReadingArgs) -> Option<String> {
     match serde_json::from_slice::<IgnoredAny>(line) {
         Ok(_) => {}
-        Err(error) if error.is_eof() => {
+        // A line that ends within a text was cut by a line feed, which `jq` refuses, too.
+        Err(error) if error.is_eof() && !ends_in_text(line) => {
             return Some(
                 "begins a JSON document of several lines, but a file must be JSON Lines: each line one object; \
                  `jq -c . FILE` writes an object a line, and `jq -c '.reviews[]' FILE` those of its array `reviews`"
@@ -115,6 +116,19 @@ fn of_object(line: &[u8], reading: &ReadingArgs) -> Option<String> {
         "is one JSON document, but a file must be JSON Lines: each line one object; `jq -c '.[{}][]' FILE` writes its rows so",
         Value::from(key.as_str())
     ))
+}
+
+/// Whether a line of JSON ends before a text in it does.
+fn ends_in_text(line: &[u8]) -> bool {
+    let mut is_text = false;
+    let mut is_escaped = false;
+    for byte in line {
+        if *byte == b'"' && !is_escaped {
+            is_text = !is_text;
+        }
+        is_escaped = *byte == b'\\' && !is_escaped;
+    }
+    is_text
 }
 
 /// The format of a table with this first row: several names with one separator between them.
@@ -186,6 +200,7 @@ mod tests {
         for row in [
             r#"{"id":1,"photos":[{"url":"a"}]}"#,
             "{\"a\": 1, nonsense",
+            r#"{"a": "one \" and then cut"#,
             "1",
             "\"a,b,c\"",
             "nonsense",

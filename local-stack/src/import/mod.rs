@@ -213,6 +213,12 @@ pub enum ImportError {
     /// A required field has no column.
     #[error("{0}; nothing of it was imported")]
     Columns(String),
+    /// A value shows that a column is a status, which the rows before lack.
+    #[error(
+        "line {0}: {1}; rows before it may have been imported without a status: import the file again with --update, which \
+         corrects them"
+    )]
+    Undecided(u64, String),
     #[error(
         "the row that begins in line {0} has a quote that is not closed; correct it and import the file again"
     )]
@@ -318,6 +324,7 @@ impl ImportError {
             Self::Array(_) | Self::WrongKind(_) | Self::Columns(_) => true,
             Self::Broken { .. }
             | Self::File(..)
+            | Self::Undecided(..)
             | Self::OpenQuote(_)
             | Self::Interrupted
             | Self::Earlier(_)

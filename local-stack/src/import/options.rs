@@ -122,6 +122,14 @@ impl ReadingArgs {
         assigned(&self.map, field).is_some()
     }
 
+    /// Whether an option or the preset names a column of the field.
+    pub(super) fn names_column(&self, field: &str) -> bool {
+        let by_preset = self
+            .preset()
+            .is_some_and(|preset| preset.columns.contains_key(field));
+        (self.is_named(field) || by_preset) && !self.columns_of(field).is_empty()
+    }
+
     /// The value of a field where a row has none.
     pub(super) fn set_value(&self, field: &str) -> Option<&str> {
         assigned(&self.set, field).or_else(|| {

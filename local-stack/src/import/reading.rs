@@ -13,6 +13,7 @@ use super::{
     html,
     id_from::id_from,
     options::ReadingArgs,
+    row::RowError,
     spreadsheet::check_undamaged,
     status_words,
     value::{NULLS, look_up, text},
@@ -28,7 +29,7 @@ fn undecided(name: &str, what: &str) -> String {
 
 impl ReadingArgs {
     /// The fields for which a table with these columns has none: required ones, and those whose
-    /// columns were named.
+    /// columns the options name. A preset's columns may be missing, except that of the status.
     pub(super) fn missing(&self, columns: &[String]) -> Vec<&'static str> {
         let mut missing = Vec::new();
         for field in REQUIRED {
@@ -38,8 +39,8 @@ impl ReadingArgs {
             }
         }
         for field in OPTIONAL {
-            let is_named = self.is_named(field) && !self.columns_of(field).is_empty();
-            if is_named && !self.has_value(field, columns) {
+            let is_needed = self.is_named(field) || field == "status";
+            if is_needed && self.names_column(field) && !self.has_value(field, columns) {
                 missing.push(field);
             }
         }
@@ -111,11 +112,12 @@ impl ReadingArgs {
     }
 
     /// Makes a comment of a row. The error says in one line why it is none.
-    pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, String> {
-        self.check_status(row).map_err(|why| printable(&why))?;
+    pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, RowError> {
+        self.check_status(row)
+            .map_err(|why| RowError::Undecided(printable(&why)))?;
         self.line(row)
             .and_then(CommentRow::try_from)
-            .map_err(|error| printable(&error.to_string()))
+            .map_err(|error| RowError::Bad(printable(&error.to_string())))
     }
 
     fn line(&self, row: &Map<String, Value>) -> Result<CommentLine, InvalidInput> {
@@ -133,10 +135,31 @@ impl ReadingArgs {
             title: self.optional(row, "title", plain)?,
             body: self.body(row)?,
             author: self.optional(row, "author", plain)?,
-            status: self.optional(row, "status", status)?.flatten(),
+            status: self.status(row)?,
             attributes: self.attributes(row)?,
             author_id: self.optional(row, "author_id", AuthorId::parse)?,
         })
+    }
+
+    /// The status. Without one, a comment is published. So where the options name its column, a row
+    /// without a value is bad.
+    fn status(&self, row: &Map<String, Value>) -> Result<Option<Status>, InvalidInput> {
+        let found = self.optional(row, "status", status)?.flatten();
+        if found.is_some() || !self.names_column("status") {
+            return Ok(found);
+        }
+        // The row may lack the column.
+        if let Some(meaning) = self.meaning("status", "") {
+            return status(meaning).map(Some);
+        }
+        let columns = self.columns_of("status").join(", ");
+        Err(InvalidInput::new(
+            "status",
+            format!(
+                "{columns:?} is missing or empty; --value status:=pending says what that means, --set status=pending gives \
+                 one value to all such rows"
+            ),
+        ))
     }
 
     /// The text, which may be empty. But a row without it, where it has a column, may have it under
@@ -190,8 +213,12 @@ impl ReadingArgs {
     ) -> Result<Option<String>, InvalidInput> {
         let mut named = None;
         if let Some(value) = self.value(row, field) {
-            let mut text = text(name, value)?;
-            if may_be_empty(field) && NULLS.contains(&text.as_str()) || !self.counts(field, row) {
+            let mut text = if self.counts(field, row) {
+                text(name, value)?
+            } else {
+                String::new()
+            };
+            if may_be_empty(field) && NULLS.contains(&text.as_str()) {
                 text.clear();
             }
             if let Some(meaning) = self.meaning(field, text.trim()) {
@@ -237,12 +264,9 @@ impl ReadingArgs {
             let Some(key) = attribute(field) else {
                 continue;
             };
-            let value = match self.value(row, field) {
-                // JSON says what these are.
-                Some(value @ (Value::Array(_) | Value::Object(_) | Value::Number(_))) => {
-                    value.clone()
-                }
-                _ => match self.text(row, field, CommentAttributes::FIELD)? {
+            let value = match self.json_value(row, field, key) {
+                Some(value) => value,
+                None => match self.text(row, field, CommentAttributes::FIELD)? {
                     Some(text) if !text.is_empty() => attribute_value(key, &text, self)?,
                     Some(_) => Value::Null,
                     None => continue,
@@ -258,6 +282,23 @@ impl ReadingArgs {
         }
         let attributes = CommentAttributes::parse(&Value::from(attributes).to_string())?;
         Ok(Some(Some(attributes)))
+    }
+
+    /// The value of a key of the attributes, if it is not read as a text: an array, an object, or a
+    /// number that no option replaces.
+    fn json_value(&self, row: &Map<String, Value>, field: &str, key: &str) -> Option<Value> {
+        if !self.counts(field, row) || matches!(key, "verified" | "reply.at") {
+            return None;
+        }
+        let value = self.value(row, field)?;
+        match value {
+            Value::Array(values) if key == "photos" => Some(photos_of(values)),
+            Value::Array(_) | Value::Object(_) => Some(value.clone()),
+            Value::Number(number) if self.meaning(field, &number.to_string()).is_none() => {
+                Some(value.clone())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+        }
     }
 }
 
@@ -275,21 +316,18 @@ fn attribute_value(key: &str, text: &str, reading: &ReadingArgs) -> Result<Value
             )),
         },
         "reply.at" => Ok(reading.date(text)?.to_string().into()),
-        "photos" => Ok(photos(text)),
+        "photos" => Ok(photos_of(&[text.into()])),
         _ => Ok(text.into()),
     }
 }
 
-/// The addresses of pictures, with anything but letters between them.
-fn photos(text: &str) -> Value {
+/// Photos as pages show them. A text among them is their addresses.
+fn photos_of(values: &[Value]) -> Value {
     let mut photos = Vec::new();
-    let starts: Vec<usize> = text.match_indices("http").map(|(at, _)| at).collect();
-    for (number, start) in starts.iter().enumerate() {
-        let end = starts.get(number + 1).copied().unwrap_or(text.len());
-        let url = text.get(*start..end).unwrap_or_default();
-        let url = url.trim_end_matches([',', ';', '|', ' ', '\n', '"', ']']);
-        if url.starts_with("http://") || url.starts_with("https://") {
-            photos.push(json!({"url": url}));
+    for value in values {
+        match value.as_str() {
+            Some(text) => photos.extend(urls(text).into_iter().map(|url| json!({"url": url}))),
+            None => photos.push(value.clone()),
         }
     }
     if photos.is_empty() {
@@ -297,6 +335,33 @@ fn photos(text: &str) -> Value {
     } else {
         photos.into()
     }
+}
+
+/// What may stand between the addresses of pictures, besides white space.
+const BETWEEN_URLS: [char; 6] = [',', ';', '|', '"', '[', ']'];
+
+fn is_between_urls(character: char) -> bool {
+    character.is_whitespace() || BETWEEN_URLS.contains(&character)
+}
+
+/// The addresses of pictures. One begins at the start of the text, or behind what stands between
+/// them: `http` also occurs within an address.
+fn urls(text: &str) -> Vec<&str> {
+    let mut starts = Vec::new();
+    for (at, _) in text.match_indices("http") {
+        let (before, url) = text.split_at(at);
+        let is_url = url.starts_with("http://") || url.starts_with("https://");
+        if is_url && before.chars().next_back().is_none_or(is_between_urls) {
+            starts.push(at);
+        }
+    }
+    let mut urls = Vec::new();
+    for (number, start) in starts.iter().enumerate() {
+        let end = starts.get(number + 1).copied().unwrap_or(text.len());
+        let url = text.get(*start..end).unwrap_or_default();
+        urls.push(url.trim_end_matches(is_between_urls));
+    }
+    urls
 }
 
 /// Puts a value at a path of keys with dots between them.
@@ -383,9 +448,10 @@ pub(super) mod tests {
     }
 
     fn made(options: &[&str], values: &Value) -> Result<NewComment, String> {
-        reading(options)
-            .comment(&row(values))
-            .map(|row| row.comment)
+        match reading(options).comment(&row(values)) {
+            Ok(row) => Ok(row.comment),
+            Err(RowError::Bad(why) | RowError::Undecided(why)) => Err(why),
+        }
     }
 
     fn made_well(options: &[&str], values: &Value) -> NewComment {
@@ -443,7 +509,9 @@ pub(super) mod tests {
         // The text may stand under another name.
         let mut without = row(&json!({"text": "Fine."}));
         without.remove("body");
-        let error = reading(&[]).comment(&without).unwrap_err();
+        let RowError::Bad(error) = reading(&[]).comment(&without).unwrap_err() else {
+            panic!("the row is wrong");
+        };
         assert!(error.contains("--map body="), "{error}");
         let made = reading(&["--map", "body="]).comment(&without).unwrap();
         assert_eq!(made.comment.text.body, None);
@@ -488,6 +556,69 @@ pub(super) mod tests {
             error.contains("--value attributes.verified:maybe=true"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_address_of_a_picture_may_hold_another_one() {
+        for (text, expected) in [
+            (
+                "https://cdn/x?u=https%3A%2F%2Fo/y.jpg,https://cdn/http-cache/1.jpg",
+                &[
+                    "https://cdn/x?u=https%3A%2F%2Fo/y.jpg",
+                    "https://cdn/http-cache/1.jpg",
+                ][..],
+            ),
+            (
+                "[\"https://cdn/http://o/1.jpg\", \"https://a/2.jpg\"]",
+                &["https://cdn/http://o/1.jpg", "https://a/2.jpg"],
+            ),
+            ("http://a/1\thttp://a/2\n", &["http://a/1", "http://a/2"]),
+            ("none of http", &[]),
+        ] {
+            assert_eq!(urls(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn arrays_objects_and_numbers_follow_the_rules_of_texts() {
+        let mut rules = tempfile::NamedTempFile::new().unwrap();
+        let only_if = b"[only-if.\"attributes.photos\"]\nis_public = [\"true\"]\n";
+        std::io::Write::write_all(&mut rules, only_if).unwrap();
+        let options = [
+            "--preset",
+            rules.path().to_str().unwrap(),
+            "--map=attributes.photos=images,attributes.verified=bought,attributes.reply.at=answered,attributes.fit=fit",
+            "--date-format=unix",
+            "--value=attributes.verified:1=true",
+            "--value=attributes.fit:3=loose",
+        ];
+        let mut values = json!({
+            "created_at": "1709208000", "images": ["https://a/1.jpg", {"url": "https://a/2.jpg"}], "is_public": false,
+            "bought": 1, "answered": 1_709_208_000, "fit": 3,
+        });
+        assert_eq!(
+            attributes_of(&options, &values).unwrap(),
+            r#"{"fit":"loose","reply":{"at":"2024-02-29T12:00:00.000Z"},"verified":true}"#
+        );
+        values["is_public"] = true.into();
+        values["fit"] = 4.into();
+        assert_eq!(
+            attributes_of(&options, &values).unwrap(),
+            r#"{"fit":4,"photos":[{"url":"https://a/1.jpg"},{"url":"https://a/2.jpg"}],"reply":{"at":"2024-02-29T12:00:00.000Z"},"verified":true}"#
+        );
+        for (wrong, expected) in [
+            (
+                json!({"created_at": "1", "bought": 2}),
+                "neither true nor false",
+            ),
+            (
+                json!({"created_at": "1", "bought": [1]}),
+                "holds several values",
+            ),
+        ] {
+            let error = made(&options, &wrong).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]
@@ -539,6 +670,12 @@ pub(super) mod tests {
             "Rejected",
             "reviewStatus",
             "is-spam",
+            "ispublished",
+            "isApproved",
+            "reviewstatus",
+            "validate",
+            "active",
+            "archived",
         ] {
             let values = json!({name: "spam"});
             let error = made(&[], &values).unwrap_err();
@@ -549,7 +686,7 @@ pub(super) mod tests {
             assert_eq!(status_of(&options, &values), Some(Status::Hidden));
         }
         // A column is also known by its values.
-        for value in ["spam", "Approved", " unpublished "] {
+        for value in ["spam", "Approved", " unpublished ", "on hold", "private"] {
             let values = json!({"kind": value});
             let error = made(&[], &values).unwrap_err();
             assert!(error.contains("--drop kind"), "{error}");
@@ -558,7 +695,7 @@ pub(super) mod tests {
         // No words of a status.
         made_well(
             &[],
-            &json!({"estate": "large", "title": "Spam", "helpful": 3, "approver": "A"}),
+            &json!({"estate": "large", "title": "Spam", "helpful": 3, "approver": "A", "actively": 1}),
         );
     }
 
@@ -611,6 +748,39 @@ pub(super) mod tests {
             Vec::<&str>::new()
         );
         assert!(!reading.takes("status") && reading.takes("author"));
+    }
+
+    #[test]
+    fn a_row_without_a_value_in_the_named_column_of_the_status_is_bad() {
+        let options = ["--map", "status=state"];
+        for values in [
+            json!({"state": ""}),
+            json!({"state": null}),
+            json!({"state": "NULL"}),
+            json!({"status": "hidden"}),
+        ] {
+            let error = made(&options, &values).unwrap_err();
+            assert!(error.contains("--value status:=pending"), "{error}");
+            // What the message says works.
+            for says in [["--value", "status:=pending"], ["--set", "status=pending"]] {
+                let options = [&options[..], &says].concat();
+                assert_eq!(status_of(&options, &values), Some(Status::Pending));
+            }
+        }
+        assert_eq!(status_of(&[], &json!({"status": ""})), None);
+        let columns = [
+            "product_id",
+            "date",
+            "review_score",
+            "review_content",
+            "published",
+        ];
+        let columns = columns.map(str::to_owned);
+        let preset = reading(&["--preset", "yotpo"]);
+        assert!(preset.missing(&columns).is_empty());
+        assert_eq!(preset.missing(&columns[..4]), ["status"]);
+        let without = reading(&["--preset", "yotpo", "--map", "status="]);
+        assert!(without.missing(&columns[..4]).is_empty());
     }
 
     #[test]

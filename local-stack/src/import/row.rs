@@ -90,7 +90,38 @@ pub(super) struct ImportRow {
     pub(super) doubt: Option<&'static str>,
 }
 
+/// Why a row is no comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RowError {
+    /// This row alone is wrong.
+    Bad(String),
+    /// One of its columns looks like a status, and nobody has decided about it. So no row counts.
+    Undecided(String),
+}
+
+impl From<String> for RowError {
+    fn from(reason: String) -> Self {
+        Self::Bad(reason)
+    }
+}
+
 impl ImportRow {
+    /// A row that was read.
+    ///
+    /// # Errors
+    /// Nobody has decided about one of its columns.
+    pub(super) fn read(
+        number: u64,
+        content: Result<RowContent, RowError>,
+        text: String,
+    ) -> Result<Self, ImportError> {
+        match content {
+            Ok(content) => Ok(Self::new(number, Ok(content), text)),
+            Err(RowError::Bad(reason)) => Ok(Self::new(number, Err(reason), text)),
+            Err(RowError::Undecided(why)) => Err(ImportError::Undecided(number, why)),
+        }
+    }
+
     pub(super) fn new(number: u64, content: Result<RowContent, String>, text: String) -> Self {
         Self {
             number,

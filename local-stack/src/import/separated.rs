@@ -197,7 +197,7 @@ impl SeparatedRows {
                 for record in records {
                     match &self.columns {
                         Some(_) if record.iter().all(|cell| cell.trim().is_empty()) => {}
-                        Some(columns) => rows.push(self.row(number, &record, columns)),
+                        Some(columns) => rows.push(self.row(number, &record, columns)?),
                         None => self.columns = Some(self.named(&record)?),
                     }
                 }
@@ -337,7 +337,12 @@ impl SeparatedRows {
             .map_err(|_| NOT_UTF_8.to_owned())
     }
 
-    fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> ImportRow {
+    fn row(
+        &self,
+        number: u64,
+        record: &StringRecord,
+        columns: &[String],
+    ) -> Result<ImportRow, ImportError> {
         let mut cells: Vec<&str> = record.iter().collect();
         while cells.len() > columns.len() && cells.last().is_some_and(|cell| cell.is_empty()) {
             cells.pop();
@@ -353,7 +358,8 @@ impl SeparatedRows {
                 cells.len(),
                 columns.len()
             );
-            return ImportRow::new(number, Err(reason), Value::from(cells).to_string());
+            let text = Value::from(cells).to_string();
+            return Ok(ImportRow::new(number, Err(reason), text));
         }
         let row = named_cells(columns, &cells);
         let content = self.reading.comment(&row).map(RowContent::Comment);
@@ -364,10 +370,9 @@ impl SeparatedRows {
         } else {
             None
         };
-        ImportRow {
-            doubt,
-            ..ImportRow::new(number, content, Value::from(row).to_string())
-        }
+        let text = Value::from(row).to_string();
+        let row = ImportRow::read(number, content, text)?;
+        Ok(ImportRow { doubt, ..row })
     }
 
     /// Whether a table with tabs may come from a database although no cell is `\N`.

@@ -15,7 +15,7 @@ use super::{
     lines::{LineReader, NumberedLine},
     options::ReadingArgs,
     product::read_product,
-    row::{ImportRow, ImportRows, RowContent},
+    row::{ImportRow, ImportRows, RowContent, RowError},
     separated::{self, Escapes},
 };
 
@@ -35,7 +35,7 @@ impl ImportSource {
                 // A misspelt field is not lost: lines of an export have no other fields.
                 Format::JsonLines if reading == ReadingArgs::default() => {
                     json_rows(lines, reading, TableRemedy::Format, |line, _| {
-                        read_row(line).map(RowContent::Comment)
+                        Ok(RowContent::Comment(read_row(line)?))
                     })
                 }
                 Format::JsonLines => {
@@ -58,7 +58,7 @@ impl ImportSource {
         Self::of_file(path, |lines| {
             let reading = ReadingArgs::default();
             json_rows(lines, reading, TableRemedy::Convert, |line, _| {
-                read_product(line).map(RowContent::Product)
+                Ok(RowContent::Product(read_product(line)?))
             })
         })
     }
@@ -101,7 +101,7 @@ fn json_rows(
     lines: LineReader,
     reading: ReadingArgs,
     table: TableRemedy,
-    parse: impl Fn(&[u8], &ReadingArgs) -> Result<RowContent, String> + Send + 'static,
+    parse: impl Fn(&[u8], &ReadingArgs) -> Result<RowContent, RowError> + Send + 'static,
 ) -> ImportRows {
     Box::new(JsonRows {
         lines,
@@ -123,7 +123,7 @@ struct JsonRows<Parse> {
     has_begun: bool,
 }
 
-impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, String>> JsonRows<Parse> {
+impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, RowError>> JsonRows<Parse> {
     /// The row of a line; `None` for a blank one.
     fn row(&mut self, (number, line): NumberedLine) -> Result<Option<ImportRow>, ImportError> {
         let line = match line {
@@ -141,7 +141,7 @@ impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, String>> JsonRows<Pars
             return Err(ImportError::Array(number));
         }
         let content = if is_array {
-            Err(NOT_LINES.to_owned())
+            Err(NOT_LINES.to_owned().into())
         } else {
             (self.parse)(line, &self.reading)
         };
@@ -152,11 +152,11 @@ impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, String>> JsonRows<Pars
             return Err(ImportError::WrongKind(problem));
         }
         let text = String::from_utf8_lossy(line).into_owned();
-        Ok(Some(ImportRow::new(number, content, text)))
+        ImportRow::read(number, content, text).map(Some)
     }
 }
 
-impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, String>> Iterator for JsonRows<Parse> {
+impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, RowError>> Iterator for JsonRows<Parse> {
     type Item = Result<ImportRow, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -186,7 +186,7 @@ mod tests {
             ("a\n\u{feff}b", &[(1, "a"), (2, "\u{feff}b")]),
         ] {
             let lines = reader_of(content.as_bytes());
-            let refuse = |_: &[u8], _: &ReadingArgs| Err(String::new());
+            let refuse = |_: &[u8], _: &ReadingArgs| Err(String::new().into());
             let rows = json_rows(lines, ReadingArgs::default(), TableRemedy::Format, refuse);
             let rows = rows.map(Result::unwrap);
             let rows: Vec<(u64, String)> = rows.map(|row| (row.number, row.text)).collect();
@@ -197,6 +197,31 @@ mod tests {
                     .map(|(number, text)| (*number, (*text).to_owned()))
                     .collect::<Vec<_>>()
             );
+        }
+    }
+
+    #[test]
+    fn a_value_that_shows_an_undecided_status_ends_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = "id,product,language,rating,created_at,body,flag\n\
+                     1,p,en,4,2024-02-29T12:00:00Z,Fine.,new\n\
+                     2,p,en,4,2024-02-29T12:00:00Z,Bad.,on hold\n";
+        let line = r#"{"id":1,"product":"p","language":"en","rating":4,"created_at":"2024-02-29T12:00:00Z","body":"","flag":"new"}"#;
+        let lines = format!("{line}\n{}\n", line.replace("new", "on hold"));
+        for (name, content, number) in [("a.csv", table, 3), ("a.jsonl", &lines, 2)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            let options = ["--set", "author=A"];
+            let rows = ImportSource::open(&path, &reading(&options)).unwrap().rows;
+            let rows: Vec<_> = rows.take(2).collect();
+            assert!(rows[0].as_ref().unwrap().content.is_ok(), "{rows:?}");
+            let error = rows[1].as_ref().unwrap_err();
+            assert!(
+                matches!(error, ImportError::Undecided(line, _) if *line == number),
+                "{error}"
+            );
+            let error = error.to_string();
+            assert!(error.contains("--drop flag"), "{error}");
         }
     }
 
@@ -220,6 +245,14 @@ mod tests {
                 foreign.clone(),
                 "1\n{",
                 [Some("expected a map"), Some("a whole JSON object")],
+            ),
+            (
+                ReadingArgs::default(),
+                "{\"id\": \"a\nb\"}",
+                [
+                    Some("a line feed within a text is written \\n"),
+                    Some("expected value"),
+                ],
             ),
             (foreign, "[{\n}", [None; 2]),
             (ReadingArgs::default(), "[]", [None; 2]),

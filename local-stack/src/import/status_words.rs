@@ -2,30 +2,41 @@
 
 /// Words in names of columns that say whether a review is published.
 const IN_NAMES: [&str; 20] = [
-    "status",
     "state",
-    "approved",
     "approval",
     "curated",
-    "published",
     "publish",
-    "unpublished",
-    "hidden",
-    "visible",
     "visibility",
     "moderation",
-    "moderated",
     "spam",
     "rejected",
-    "disapproved",
-    "deleted",
     "trash",
     "pending",
     "draft",
+    "hold",
+    "validate",
+    "active",
+    "inactive",
+    "enabled",
+    "disabled",
+    "private",
+    "archived",
+    "blocked",
+];
+
+/// Endings of such words: also of `unpublished`, and of names in one word (`isapproved`).
+const ENDINGS: [&str; 7] = [
+    "status",
+    "approved",
+    "published",
+    "hidden",
+    "visible",
+    "moderated",
+    "deleted",
 ];
 
 /// Values that nothing but a status has.
-const VALUES: [&str; 15] = [
+const VALUES: [&str; 26] = [
     "approved",
     "unapproved",
     "disapproved",
@@ -40,7 +51,18 @@ const VALUES: [&str; 15] = [
     "pending",
     "trash",
     "deleted",
+    "removed",
     "in moderation",
+    "hold",
+    "on hold",
+    "on_hold",
+    "on-hold",
+    "draft",
+    "private",
+    "blocked",
+    "archived",
+    "inactive",
+    "disabled",
 ];
 
 /// Whether a word of the name, in any spelling (`is_spam`, `isSpam`, `Is spam`), is one of those.
@@ -56,7 +78,7 @@ pub(super) fn in_name(name: &str) -> bool {
     }
     words
         .split(|character: char| !character.is_alphanumeric())
-        .any(|word| IN_NAMES.contains(&word))
+        .any(|word| IN_NAMES.contains(&word) || ENDINGS.iter().any(|ending| word.ends_with(ending)))
 }
 
 /// Whether a cell holds a status.

@@ -271,6 +271,16 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
     first.end().await;
 }
 
+/// The options of a feed for Google.
+const FEED: [&str; 6] = [
+    "--format",
+    "google-reviews",
+    "--publisher",
+    "Ada's",
+    "--public-url",
+    "https://shop.example.com/reviews",
+];
+
 /// The texts of all elements with this name.
 fn elements<'feed>(feed: &'feed str, name: &str) -> Vec<&'feed str> {
     let begin = format!("<{name}>");
@@ -309,12 +319,7 @@ async fn a_feed_for_google_holds_each_published_comment_of_products_that_google_
     assert!(published.len() > 10 && others > 10);
 
     let file = exporter.path("feed.xml");
-    let asked = ["--format", "google-reviews", "--publisher", "Ada's"];
-    let site = ["--public-url", "https://shop.example.com/reviews"];
-    let ended = exporter
-        .export_to(&file, &[asked.as_slice(), &site].concat())
-        .await
-        .expect(0);
+    let ended = exporter.export_to(&file, &FEED).await.expect(0);
     let feed = fs::read_to_string(&file).unwrap();
     assert_eq!(elements(&feed, "review_id"), published);
     assert_eq!(elements(&feed, "version"), ["2.3"]);
@@ -323,7 +328,7 @@ async fn a_feed_for_google_holds_each_published_comment_of_products_that_google_
         format!("left out {others} comments on products whose record has neither gtin nor sku");
     assert!(ended.stderr.contains(&told), "{ended:?}");
     // Without the address of the site, a review has none.
-    exporter.export_to(&file, &asked).await.expect(2);
+    exporter.export_to(&file, &FEED[..4]).await.expect(2);
     exporter.end().await;
 }
 
@@ -449,6 +454,13 @@ async fn unreadable_items_are_named_and_all_other_comments_exported() {
     for id in [&blob, &keyless, &wrong] {
         assert!(!ids.contains(&id.to_string()), "{id}");
     }
+    let feed = exporter.path("feed.xml");
+    let ended = exporter.export_to(&feed, &FEED).await.expect(1);
+    assert!(
+        ended.stderr.contains("and 3 items cannot be read"),
+        "{ended:?}"
+    );
+    assert!(!fs::exists(feed).unwrap());
 
     // An item that is right again is exported again.
     stores.put_raw(whole_again).await;
@@ -474,5 +486,10 @@ async fn a_second_primary_item_of_an_id_is_exported_and_named() {
     assert!(ended.stderr.contains(says), "{ended:?}");
     let lines = fs::read_to_string(exporter.file()).unwrap();
     assert_eq!(field(&lines, "product"), ["a", "b"]);
+    // Both can be read, so a feed lacks nothing.
+    let feed = exporter.path("feed.xml");
+    let ended = exporter.export_to(&feed, &FEED).await.expect(1);
+    assert!(ended.stderr.contains("1 items need a person"), "{ended:?}");
+    assert!(fs::exists(feed).unwrap());
     exporter.end().await;
 }

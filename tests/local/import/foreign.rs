@@ -45,7 +45,7 @@ fn foreign(comment: &NewComment) -> Map<String, Value> {
         "headline": comment.text.title,
         "text": comment.text.body,
         "user": {"name": comment.text.author},
-        "state": comment.status,
+        "state": comment.status.unwrap_or_default(),
         "helpful": 3,
     });
     row.as_object().unwrap().clone()
