@@ -128,8 +128,9 @@ impl Table {
     ) -> Option<QueryAnswer<StoredItem<T>>> {
         self.meter.read.admit().await;
         let began = std::time::Instant::now();
-        let body = self.direct.ask(query).await?;
-        let problem = match page_answer::read(&body) {
+        let answer = self.direct.ask(query).await?;
+        let body = answer.body().bytes().unwrap_or_default();
+        let problem = match page_answer::read(body) {
             Ok(Ok(answer)) => {
                 self.directly_answered(&answer, began.elapsed());
                 return Some(answer);
