@@ -46,7 +46,7 @@ pub(super) async fn page(
     }
     let fragment = Fragment::of(&request)?;
     let context = Context::new(&site, &address);
-    let asked = asked(context);
+    let asked = asked(context, fragment);
     match page::show(&asked, &request, &stores, &memory, &cursors).await {
         // The comments there have been deleted. Whether the listing has others is seen on its first
         // page.
@@ -62,7 +62,10 @@ pub(super) async fn page(
     }
 }
 
-fn asked<'asked>(Context { site, address, .. }: Context<'asked>) -> Asked<'asked> {
+fn asked(context: Context<'_>, fragment: Option<Fragment>) -> Asked<'_> {
+    let Context { site, address, .. } = context;
+    // A part of a page does not show the two comments.
+    let is_part = fragment.is_some_and(|fragment| fragment.is_part());
     Asked {
         query: &address.query,
         is_stable: address.is_stable(),
@@ -74,7 +77,7 @@ fn asked<'asked>(Context { site, address, .. }: Context<'asked>) -> Asked<'asked
         // The counts of the filters come with the page.
         besides: WantedBesides {
             stats: StatsWanted::WithLanguages,
-            contrast: contrast::belongs_to(address),
+            contrast: contrast::belongs_to(address) && !is_part,
             record: true,
         },
     }

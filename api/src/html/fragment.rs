@@ -72,6 +72,11 @@ impl Fragment {
         }))
     }
 
+    /// Whether it shows less than the list of the page.
+    pub(super) fn is_part(self) -> bool {
+        self.comments_max.is_some() || self.is_summary
+    }
+
     /// The level of a heading that has this one on the page; `None` if it is the same.
     pub(super) fn level(self, on_page: u8) -> Option<u8> {
         let level = on_page - HEADING_LEVEL + self.heading_level;
