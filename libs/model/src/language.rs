@@ -32,9 +32,9 @@ impl Language {
         Ok(tag.canonical())
     }
 
-    /// The tag with the registry's preferred values (RFC 5646 section 4.5), the canonical codes of
-    /// Unicode (Technical Standard 35, annex C), and without a script that language and region
-    /// imply. A region stays: Brazil's Portuguese is another choice than any Portuguese.
+    /// The one tag of the language: with the registry's preferred values (RFC 5646 section 4.5) and
+    /// the canonical codes of Unicode (Technical Standard 35, annex C). A script that language and
+    /// region imply goes. A region stays: Brazil's Portuguese is another choice than any Portuguese.
     fn canonical(self) -> Self {
         let Ok(mut locale) = preferred(&self.0).parse::<Locale>() else {
             return self;
@@ -218,6 +218,26 @@ mod tests {
             }
         }
         expect_file!["tests/language_codes.txt"].assert_eq(&table);
+    }
+
+    /// Else a redirect to the canonical address would lead to itself for ever.
+    #[test]
+    fn a_canonical_tag_stays_as_it_is() {
+        let codes = include_str!("tests/language_codes.txt").lines();
+        let codes = codes.filter_map(|line| line.split_whitespace().next());
+        let others = ["zh-yue", "i-klingon", "sgn-BE-FR", "en-GB-oed", "sl-rozaj"];
+        let mut tags = 0;
+        for code in codes.chain(others) {
+            for rest in [
+                "", "-Latn", "-Hant", "-BR", "-TW", "-Cyrl-RS", "-Hans-HK", "-419",
+            ] {
+                if let Ok(tag) = Language::parse(&format!("{code}{rest}")) {
+                    assert_eq!(Language::parse(tag.as_str()).unwrap(), tag);
+                    tags += 1;
+                }
+            }
+        }
+        assert!(tags > 5_000, "{tags}");
     }
 
     #[test]
