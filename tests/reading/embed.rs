@@ -207,6 +207,7 @@ async fn a_fragment_is_the_list_of_its_page_with_links_to_pages() {
         ("/EN", 301, "/en"),
         ("?page=02&x=1", 301, "?page=2&x=1"),
         ("?page=2", 302, ""),
+        ("?page=2&page_size=3&summary", 302, "?page_size=3&summary"),
     ] {
         let answer = http.get(&format!("/fragment{product}{asked}")).await;
         let expected = format!("{BASE_PATH}/fragment{product}{leads_to}");
