@@ -2,8 +2,10 @@
 # Compares this working tree with another revision: `make bench NAME=api BASE=main RUNS=5`. Both are built, and measure
 # in turns on this machine. `bench compare-revisions` prints the ratio of each figure.
 #
-# BASE is the revision, which must have the profile `deployed`, BUILD the command that builds the measured programs, NAME what is measured (everything without
-# it), RUNS the number of rounds.
+# BASE is the revision, and must have the profile `deployed`.
+# BUILD is the command that builds the measured programs.
+# NAME is what is measured: everything without it.
+# RUNS is the number of rounds.
 set -eu
 cd "$(dirname "$0")/.."
 base=$(git rev-parse --verify --quiet --end-of-options "$BASE^{commit}") || {

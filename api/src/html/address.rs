@@ -151,7 +151,7 @@ impl Spelling {
         }
     }
 
-    /// An address to lead to, with the parameters that are not ours: a campaign is counted where the
+    /// An address to lead to, with the parameters that are not ours. So a campaign is counted where the
     /// visitor arrives, and a fragment shows what was asked of it.
     pub(super) fn led(&self, mut address: String) -> String {
         if !self.foreign.is_empty() {

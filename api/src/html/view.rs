@@ -160,7 +160,7 @@ impl<'page> CommentsPage<'page> {
             Vec::new()
         };
         let contrast = match contrast {
-            Some(contrast) if listing.comments.len() >= contrast::COMMENTS_MIN && !is_excerpt => {
+            Some(contrast) if listing.comments.len() >= contrast::COMMENTS_MIN => {
                 Some(contrast::sides(contrast))
             }
             _ => None,
@@ -210,9 +210,9 @@ impl<'page> CommentsPage<'page> {
     /// The text of the page, or of its list in a fragment. With it the entity tag of an archive page,
     /// and in the demo of any page; `None` for any other page.
     ///
-    /// The tag covers all that the page shows but what stands between [`VARYING`] and [`LASTING`]: the
-    /// cost, and on an archive page what changes with comments on other pages. It covers what shapes
-    /// these parts: the version of the service, the templates, the texts and the settings.
+    /// The tag leaves out what stands between [`VARYING`] and [`LASTING`]: the cost, and on an archive
+    /// page what changes with comments on other pages. It covers all the rest. It also covers what shapes
+    /// the parts that it leaves out: the version of the service, the templates, the texts and the settings.
     ///
     /// # Errors
     /// The template's.

@@ -1,5 +1,5 @@
-//! What is wrong with the messages of a site: their syntax, and what they use that pages do not
-//! have. Fluent itself shows such a part in braces to every reader.
+//! Finds mistakes in the messages of a site: of syntax, and functions, variables and messages that
+//! pages do not have. Fluent itself shows such a part in braces to every reader.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -216,8 +216,11 @@ mod tests {
         }
     }
 
+    fn product(id: &str) -> ProductId {
+        ProductId::parse(id).unwrap()
+    }
+
     fn check(lines: &[&str], expected: &Expect) {
-        let product = |id| ProductId::parse(id).unwrap();
         let url = Some("https://shop.example/jug?a=1&b=2");
         let records = BTreeMap::from([
             (

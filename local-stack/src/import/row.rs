@@ -138,9 +138,12 @@ pub(super) type ImportRows = Box<dyn Iterator<Item = Result<ImportRow, ImportErr
 mod tests {
     use super::*;
 
+    fn doubt(text: &str) -> Option<String> {
+        encoded_product(&ProductId::parse(text).unwrap())
+    }
+
     #[test]
     fn a_product_in_percent_encoding_is_doubted() {
-        let doubt = |text| encoded_product(&ProductId::parse(text).unwrap());
         let found = doubt("caf%C3%A9").unwrap();
         assert!(found.contains("café"), "{found}");
         for plain in ["café", "100%", "a%20%", "50%zz", "a%ff"] {

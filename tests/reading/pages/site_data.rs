@@ -2,7 +2,7 @@
 
 use hyper::Method;
 use model::CommentAttributes;
-use serde_json::json;
+use serde_json::{Value, json};
 use table::NewComment;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
     structured_data::shown_reviews,
 };
 
-fn with(number: i64, attributes: &serde_json::Value) -> NewComment {
+fn with(number: i64, attributes: &Value) -> NewComment {
     let mut comment = comment("p", "en", 5, number);
     comment.site.attributes = Some(CommentAttributes::parse(&attributes.to_string()).unwrap());
     comment
@@ -92,9 +92,12 @@ async fn a_verified_comment_has_a_badge_and_a_reply_is_escaped_and_folded() {
     running.finish().await;
 }
 
+fn photo(url: &str, alt: Option<&str>) -> Value {
+    json!({ "url": url, "width": 1600, "height": 1200, "alt": alt })
+}
+
 #[tokio::test]
 async fn photos_on_the_hosts_that_the_site_names_are_shown_and_no_others() {
-    let photo = |url: &str, alt: Option<&str>| json!({ "url": url, "width": 1600, "height": 1200, "alt": alt });
     let ours = "https://photos.example.com/a%22b.jpg?x=1&y=2";
     let others = [
         "https://photos.example.com.evil.example/1.jpg",

@@ -194,8 +194,11 @@ impl From<NotShown> for ApiError {
 /// Reads what a request asks for.
 ///
 /// # Errors
-/// The page is past the end; the page index is needed and unavailable, or behind; the cursor is not
-/// of this listing; the memory for answers is full; the table's.
+/// - The page is past the end.
+/// - The page index is needed and unavailable, or behind.
+/// - The cursor is not of this listing.
+/// - The memory for answers is full.
+/// - Those of the table.
 pub(crate) async fn show(
     asked: &Asked<'_>,
     request: &HttpRequest,
