@@ -110,7 +110,8 @@ async fn a_page_index_that_is_kept_up_is_believed_while_repair_is_twelve_hours_b
     let placement = data::placement(&product(0), "en", 4);
     let extra_rank = data::index_comment(&ghost, &placement, data::at_ms(5));
     stores.index.apply(&extra_rank).await.unwrap();
-    stores.table.report(&ghost, &placement).await.unwrap();
+    let looked_for = data::entry(&placement, data::at_ms(5));
+    stores.table.report(&ghost, &looked_for).await.unwrap();
     assert!(is_ready(&stores, now()).await, "the watermark decides");
     let before = now();
     let run = hold_in_backlog(

@@ -11,14 +11,14 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Language, ProductId, Timestamp,
+    BaseSet, Language, ProductId, RankEntry, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use process::StoreError;
 
 use crate::{
     Advance, CommentPosition, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition,
-    Marker, PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity,
+    Marker, PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity, Sought,
 };
 
 pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
@@ -72,6 +72,12 @@ pub trait Edits {
         _product: &ProductId,
         _language: Option<&Language>,
     ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Counts a product's comments again, and repairs the counts that are wrong. An index whose
+    /// counts cannot be wrong has nothing to do.
+    async fn recount(&self, _product: &ProductId) -> Result<(), StoreError> {
         Ok(())
     }
 
@@ -159,13 +165,15 @@ pub trait Contents {
         products: &BTreeSet<&ProductId>,
     ) -> Result<BTreeMap<ProductId, Names>, StoreError>;
 
-    /// The scores of members in base sets; `None` for a member that a set does not have.
-    async fn scores(
-        &self,
-        asked: &[(&BaseSet, Vec<&str>)],
-    ) -> Result<Vec<Vec<Option<f64>>>, StoreError>;
+    /// The entries of each comment. An index may also return those of other creation times.
+    async fn entries(&self, sought: &[Sought<'_>]) -> Result<Vec<Vec<RankEntry>>, StoreError>;
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError>;
+
+    /// Whether a product's totals are not those of its parts. The index scan looks deeper.
+    async fn is_miscounted(&self, _product: &ProductId) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError>;
 

@@ -20,7 +20,7 @@ use process::{Store, StoreError};
 
 pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use comparison::Name;
-pub use contents::{IndexPart, IndexScanPosition};
+pub use contents::{IndexPart, IndexScanPosition, Sought};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
 pub use partition::IndexPartition;
 pub use query::{

@@ -1,4 +1,4 @@
-//! The page index in Redis sorted sets, on servers that several processes share.
+//! The page index in Redis, in counted blocks of comments, on servers that several processes share.
 //!
 //! **Invariant:** one script returns ranks and totals together with the partition's marker. So a
 //! caller never concludes anything from a partition that is not ready.
@@ -9,8 +9,8 @@ mod edits;
 mod error;
 mod iam;
 mod keys;
-mod known_languages;
 mod markers;
+mod member;
 mod reads;
 mod rebuild;
 mod scripts;
@@ -28,7 +28,6 @@ use connection::{Connection, Routed};
 use error::store_error;
 pub use iam::IamLogin;
 use keys::Keys;
-use known_languages::KnownLanguages;
 use scripts::Scripts;
 pub use settings::{RedisIndexConfig, RedisMode};
 
@@ -43,7 +42,6 @@ struct RedisIndex {
     connection: Connection,
     keys: Keys,
     scripts: Arc<Scripts>,
-    known_languages: KnownLanguages,
     timeout: Duration,
 }
 
@@ -54,7 +52,6 @@ pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
         connection: Connection::open(config)?,
         keys: Keys::new(&config.prefix, config.partitions),
         scripts: Arc::new(Scripts::new()),
-        known_languages: KnownLanguages::default(),
         timeout: config.timeout,
     };
     Ok(PageIndex::new(index, config.max_age))

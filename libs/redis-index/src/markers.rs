@@ -135,9 +135,10 @@ fn identify(info: &str) -> Result<String, StoreError> {
         return Err(refuse(problem));
     }
     let policy = field("maxmemory_policy:").unwrap_or("unknown");
-    if policy != "noeviction" {
+    // The index's keys have no expiry, so a `volatile` policy spares them.
+    if policy != "noeviction" && !policy.starts_with("volatile-") {
         return Err(refuse(format!(
-            "maxmemory-policy is {policy}, it must be noeviction"
+            "maxmemory-policy is {policy}, it must be noeviction or volatile-…"
         )));
     }
     let run = field("run_id:").ok_or_else(|| refuse("INFO tells no run_id".to_owned()))?;

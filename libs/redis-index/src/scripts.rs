@@ -1,7 +1,8 @@
 //! The Lua scripts. They are called by digest, and loaded when a server does not have them.
 //!
-//! The first line is for Redis 7 and Valkey. It makes the server refuse keys that were not
-//! declared. It also lets read-only scripts run when the server's memory is full.
+//! The first line is for Redis 7 and Valkey. In a cluster it makes the server refuse keys of other
+//! slots, but not keys that a call does not declare. It also lets scripts that only read or remove
+//! run when the server's memory is full.
 
 use redis::Script;
 
@@ -9,8 +10,12 @@ use redis::Script;
 pub(super) struct Scripts {
     pub(super) ranked: Script,
     pub(super) position: Script,
+    pub(super) entries: Script,
     pub(super) products: Script,
     pub(super) edit: Script,
+    /// The same for edits that only remove comments.
+    pub(super) remove: Script,
+    pub(super) check: Script,
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
     pub(super) advance: Script,
@@ -19,30 +24,33 @@ pub(super) struct Scripts {
 
 impl Scripts {
     pub(super) fn new() -> Self {
+        let blocks = include_str!("scripts/blocks.lua");
+        let filter = include_str!("scripts/filter.lua");
+        let change = include_str!("scripts/change.lua");
         Self {
-            ranked: Script::new(concat!(
-                "#!lua flags=no-writes\n",
-                include_str!("scripts/order.lua"),
-                include_str!("scripts/select.lua"),
-                include_str!("scripts/ranked.lua")
-            )),
-            position: Script::new(concat!(
-                "#!lua flags=no-writes\n",
-                include_str!("scripts/order.lua"),
-                include_str!("scripts/position.lua")
-            )),
-            products: Script::new(concat!(
-                "#!lua flags=no-writes\n",
-                include_str!("scripts/products.lua")
-            )),
-            edit: Script::new(concat!("#!lua\n", include_str!("scripts/edit.lua"))),
-            empty: Script::new(concat!("#!lua\n", include_str!("scripts/empty.lua"))),
-            finish_rebuild: Script::new(concat!(
-                "#!lua\n",
-                include_str!("scripts/finish_rebuild.lua")
-            )),
-            advance: Script::new(concat!("#!lua\n", include_str!("scripts/advance.lua"))),
-            confirm: Script::new(concat!("#!lua\n", include_str!("scripts/confirm.lua"))),
+            ranked: reading(&[blocks, filter, include_str!("scripts/ranked.lua")]),
+            position: reading(&[blocks, filter, include_str!("scripts/position.lua")]),
+            entries: reading(&[blocks, include_str!("scripts/entries.lua")]),
+            products: reading(&[include_str!("scripts/products.lua")]),
+            edit: writing(&[blocks, change, include_str!("scripts/edit.lua")]),
+            remove: removing(&[blocks, change, include_str!("scripts/edit.lua")]),
+            check: writing(&[blocks, change, include_str!("scripts/check.lua")]),
+            empty: removing(&[include_str!("scripts/empty.lua")]),
+            finish_rebuild: writing(&[include_str!("scripts/finish_rebuild.lua")]),
+            advance: writing(&[include_str!("scripts/advance.lua")]),
+            confirm: writing(&[include_str!("scripts/confirm.lua")]),
         }
     }
+}
+
+fn reading(parts: &[&str]) -> Script {
+    Script::new(&["#!lua flags=no-writes\n", &parts.concat()].concat())
+}
+
+fn removing(parts: &[&str]) -> Script {
+    Script::new(&["#!lua flags=allow-oom\n", &parts.concat()].concat())
+}
+
+fn writing(parts: &[&str]) -> Script {
+    Script::new(&["#!lua\n", &parts.concat()].concat())
 }

@@ -26,7 +26,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::{FutureExt, StreamExt, stream};
 use model::{
-    CommentId, FilterKey,
+    CommentId, FilterKey, ProductId,
     item::PlacedComment,
     plan::reconcile::{Collection, Drift, DriftKind, InvalidPrimary, Places, plan_ranks},
     planted::{self, Bug},
@@ -42,7 +42,7 @@ use crate::{
         pipeline::Suspects,
     },
     run::{
-        Run, index_is_away,
+        IndexAnswer, Run, answer_of_index, index_is_away,
         outcome::{CommentOutcome, Differences, RepairOutcome},
     },
 };
@@ -76,6 +76,7 @@ pub(crate) async fn repair_all(
     scope: &RepairScope<'_>,
     resumes: Option<&str>,
 ) -> Result<RepairOutcome, StoreError> {
+    repair_counts(run, &suspects, scope).await?;
     // Before the comments: a comment's repair may use an empty name again.
     repair_names(run, suspects.names, scope).await?;
     for (partition, name) in suspects.strays {
@@ -143,6 +144,64 @@ async fn repair(
         run.interruption().is_some(),
     );
     outcome.map(|outcome| (id, outcome))
+}
+
+/// Repairs the counts of the products that a finder names, and of those of its comments. An edit of
+/// a miscounted product would fail.
+async fn repair_counts(
+    run: &Run<'_>,
+    suspects: &Suspects,
+    scope: &RepairScope<'_>,
+) -> Result<(), StoreError> {
+    let mut touched: BTreeSet<&ProductId> = suspects.miscounted.iter().collect();
+    for product in suspects.comments.values().flat_map(Places::products) {
+        if scope.index.has(run.job.index.partition_of(product)) {
+            touched.insert(product);
+        }
+    }
+    let mut checks = Vec::new();
+    for product in touched {
+        let is_suspect = suspects.miscounted.contains(product);
+        checks.push(repair_counts_of(run, product, is_suspect).boxed());
+    }
+    let mut checked = stream::iter(checks).buffer_unordered(run.job.settings.concurrency.max(1));
+    while let Some(repaired) = checked.next().await {
+        // The repair of the comments reports an index that is away.
+        match answer_of_index(repaired)? {
+            IndexAnswer::Answered(()) | IndexAnswer::Away(_) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn repair_counts_of(
+    run: &Run<'_>,
+    product: &ProductId,
+    is_suspect: bool,
+) -> Result<(), StoreError> {
+    match recount_if_wrong(run, product, is_suspect).await {
+        Err(error) if error.remedy() == Remedy::Quarantine => {
+            run.ledger.add_unreadable_product(product, &error);
+            Ok(())
+        }
+        repaired => repaired,
+    }
+}
+
+async fn recount_if_wrong(
+    run: &Run<'_>,
+    product: &ProductId,
+    is_suspect: bool,
+) -> Result<(), StoreError> {
+    let index = &run.job.index;
+    if !is_suspect && !index.is_miscounted(product).await? {
+        return Ok(());
+    }
+    if run.job.settings.apply && !planted::has(Bug::WrongCountsStay) {
+        index.recount(product).await?;
+    }
+    run.ledger.add_wrong_counts(product);
+    Ok(())
 }
 
 async fn repair_names(
@@ -357,18 +416,9 @@ impl Repair<'_> {
     }
 
     fn places_in_scope(&self) -> Places {
-        let mut within = Places::default();
-        for (product, languages) in self.places.iter() {
-            let partition = self.run.job.index.partition_of(product);
-            if !self.scope.index.has(partition) {
-                continue;
-            }
-            within.add(product, None);
-            for language in languages {
-                within.add(product, Some(language));
-            }
-        }
-        within
+        let index = &self.run.job.index;
+        self.places
+            .within(|product| self.scope.index.has(index.partition_of(product)))
     }
 
     /// Repairs the entries in the page index that are in the scope, then reads the primary item
@@ -384,7 +434,7 @@ impl Repair<'_> {
             return Ok(());
         }
         let ranks = index.ranks(self.id, &places).await?;
-        let plan = plan_ranks(self.id, collection.last(), &ranks);
+        let plan = plan_ranks(self.id, collection.last().as_ref(), &ranks);
         if plan.edits.is_empty() {
             return Ok(());
         }

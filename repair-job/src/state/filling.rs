@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::{FutureExt, TryStreamExt, stream};
 use model::{
     CommentId, FilterKey, Timestamp,
-    item::{PlacedComment, comment_id_of_pk},
+    item::comment_id_of_pk,
     plan::{index_edits, reconcile::Places},
     primaries::PRIMARIES_SHARDS,
 };
@@ -212,19 +212,18 @@ impl Finder for Filler<'_> {
         let read = part.rows.len() as u64;
         for comment in part.rows {
             match comment {
-                Ok(PlacedComment {
-                    id,
-                    placement,
-                    created_at,
-                    ..
-                }) => {
-                    if filled.contains(&index.partition_of(&placement.product)) {
-                        edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
+                Ok(comment) => {
+                    if filled.contains(&index.partition_of(&comment.placement.product)) {
+                        edits.extend(index_edits(&comment.id, Some(&comment.entry()), &[]));
                     }
                 }
                 Err(InvalidEntry { key, problem, .. }) => {
                     match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
-                        (Some(id), Ok(of)) => invalid.entry(id).or_default().add(&of.product, None),
+                        (Some(id), Ok(of)) => {
+                            let mut places = Places::default().at_any_time();
+                            places.add(&of.product, None);
+                            invalid.entry(id).or_default().join(&places);
+                        }
                         _ => run.ledger.add_unresolved(problem.to_string()),
                     }
                 }
