@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run install check test test-full test-ministack bench bench-publish lighthouse screenshots package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools ministack browser web-servers cargo-deny
+.PHONY: help run install uninstall check test test-full test-ministack bench bench-publish lighthouse screenshots package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools ministack browser web-servers cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -18,9 +18,23 @@ run: tools ## Run the whole stack on this machine with generated comments (Ctrl-
 	@echo "This build is quick to make and slow to run; make install makes the fast one."
 	cargo run --locked --profile local --package local-stack -- up --demo
 
-install: tools ## Build the fast pagemark, and put it into PREFIX=/usr/local
-	cargo build --locked --release --bin pagemark
-	install -D -m 755 $(TARGET)/release/pagemark $(DESTDIR)$(or $(PREFIX),/usr/local)/bin/pagemark
+# Where `make install` puts things.
+INSTALLED := $(DESTDIR)$(or $(PREFIX),/usr/local)
+COMPLETIONS := $(INSTALLED)/share/bash-completion/completions/pagemark \
+    $(INSTALLED)/share/fish/vendor_completions.d/pagemark.fish $(INSTALLED)/share/zsh/site-functions/_pagemark
+
+install: tools ## Build the fast pagemark, and put it with man pages and completions into PREFIX=/usr/local
+	cargo build --locked --profile deployed --bin pagemark
+	install -D -m 755 $(TARGET)/deployed/pagemark $(INSTALLED)/bin/pagemark
+	$(INSTALLED)/bin/pagemark man $(INSTALLED)/share/man/man1
+	mkdir -p $(dir $(COMPLETIONS))
+	set -- $(COMPLETIONS); for shell in bash fish zsh; do \
+	    $(INSTALLED)/bin/pagemark completions $$shell >"$$1" || exit 1; shift; \
+	done
+
+uninstall: ## Remove what make install has put into PREFIX=/usr/local
+	rm -f $(INSTALLED)/bin/pagemark $(INSTALLED)/share/man/man1/pagemark.1 $(INSTALLED)/share/man/man1/pagemark-*.1 \
+	    $(COMPLETIONS)
 
 # Every target with tests. The other programs only call their library, and linking them as tests takes long.
 UNIT_TESTED := --lib --bin bench
@@ -74,8 +88,8 @@ simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules
 	    cargo test --locked --release --workspace --test guarantees -- simulator:: --nocapture
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
-BENCH_BUILD := cargo build --locked --release --package bench --package api --package repair-job
-BENCH := $(TARGET)/release/bench
+BENCH_BUILD := cargo build --locked --profile deployed --package bench --package api --package repair-job
+BENCH := $(TARGET)/deployed/bench
 BENCH_RUNS := $(TARGET)/bench/runs
 
 # For PostgreSQL's programs, which Debian does not put on the PATH.

@@ -2,8 +2,10 @@
 # Compares this working tree with another revision: `make bench NAME=api BASE=main RUNS=5`. Both are built, and measure
 # in turns on this machine. `bench compare-revisions` prints the ratio of each figure.
 #
-# BASE is the revision, BUILD the command that builds the measured programs, NAME what is measured (everything without
-# it), RUNS the number of rounds.
+# BASE is the revision, and must have the profile `deployed`.
+# BUILD is the command that builds the measured programs.
+# NAME is what is measured: everything without it.
+# RUNS is the number of rounds.
 set -eu
 cd "$(dirname "$0")/.."
 base=$(git rev-parse --verify --quiet --end-of-options "$BASE^{commit}") || {
@@ -25,7 +27,7 @@ echo "Building the base, $BASE, in $tree."
 if [ ! -d "$tree" ]; then
     git worktree add --quiet --force --detach "$tree" "$base"
     mkdir "$tree/target"
-    cp -a "$target/release" "$tree/target/"
+    cp -a "$target/deployed" "$tree/target/"
 fi
 git -C "$tree" checkout --quiet --force --detach "$base"
 (cd "$tree" && CARGO_TARGET_DIR=$tree/target $BUILD)
@@ -33,7 +35,7 @@ git -C "$tree" checkout --quiet --force --detach "$base"
 measure() { # REVISION TARGET
     echo
     echo "##### Round $round of $RUNS: $1"
-    "$2/release/bench" --folder "$rounds/$1/$round" ${NAME:+--only "$NAME"} || {
+    "$2/deployed/bench" --folder "$rounds/$1/$round" ${NAME:+--only "$NAME"} || {
         echo "$1 failed in round $round, so nothing is compared." >&2
         exit 1
     }
@@ -51,4 +53,4 @@ for round in $(seq "$RUNS"); do
     fi
 done
 echo
-"$target/release/bench" compare-revisions "$rounds/base" "$rounds/new"
+"$target/deployed/bench" compare-revisions "$rounds/base" "$rounds/new"

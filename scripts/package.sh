@@ -12,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 arch=${ARCH:-arm64}
-profile=${PROFILE:-release}
+profile=${PROFILE:-deployed}
 target=${CARGO_TARGET_DIR:-target}
 out=${OUT:-$target/package}
 case ${1:-deployment} in
@@ -61,7 +61,7 @@ fi
 folder=$target/${triple:+$triple/}$([ "$profile" = dev ] && echo debug || echo "$profile")
 
 # Files that are not deployed need not be small.
-level=$([ "$profile" = release ] && echo 9 || echo 1)
+level=$([ "$profile" = deployed ] && echo 9 || echo 1)
 
 mkdir -p "$out"
 rm -rf "${out:?}/$image"

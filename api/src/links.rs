@@ -22,7 +22,7 @@ const RESERVED: AsciiSet = NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-fn encoded(text: &str) -> PercentEncode<'_> {
+pub(crate) fn encoded(text: &str) -> PercentEncode<'_> {
     utf8_percent_encode(text, &RESERVED)
 }
 
@@ -230,12 +230,17 @@ pub(crate) fn link_header(links: impl IntoIterator<Item = (&'static str, String)
     links.collect::<Vec<_>>().join(", ")
 }
 
-/// The fragment of the list of comments in a page for people.
-pub(crate) const TO_COMMENTS: &str = "#comments";
-
 /// The fragment of a comment in a page for people, to be put behind the page's URL.
 pub(crate) fn fragment(id: &CommentId) -> String {
     format!("#{}", element_id(id))
+}
+
+/// The fragment of a comment, or of the list where none is known.
+pub(crate) fn to_comment(id: Option<&CommentId>) -> String {
+    match id {
+        Some(id) => fragment(id),
+        None => "#comments".to_owned(),
+    }
 }
 
 pub(crate) fn element_id(id: &CommentId) -> String {
@@ -243,7 +248,7 @@ pub(crate) fn element_id(id: &CommentId) -> String {
 }
 
 /// The permanent link to a comment, which works on any page that the comment moves to.
-pub(crate) fn permalink(id: &CommentId) -> String {
+pub fn permalink(id: &CommentId) -> String {
     format!("/comments/{}", encoded(id.as_str()))
 }
 

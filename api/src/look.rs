@@ -58,7 +58,7 @@ impl Look {
     /// Reads a site's folder. Without one, the site has our look and our messages.
     ///
     /// # Errors
-    /// The folder or a file cannot be read, or a file of messages is no Fluent syntax.
+    /// The folder or a file cannot be read, or a file of messages is no Fluent syntax, or uses what pages do not have.
     pub(crate) fn read(folder: Option<&Path>) -> Result<(Self, OwnMessages), LookError> {
         let Some(folder) = folder else {
             return Ok((Self::new("", String::new(), String::new()), Vec::new()));
@@ -88,7 +88,7 @@ impl Look {
         for language in InterfaceLanguage::VARIANTS {
             let path = folder.join("messages").join(format!("{language}.ftl"));
             let source = read_text(&path)?;
-            if let Some(problem) = first_mistake(&source) {
+            if let Some(problem) = first_mistake(*language, &source) {
                 return Err(LookError { path, problem });
             }
             let [_, _, reviews] = language.sources();
@@ -105,22 +105,42 @@ fn style_sheet(path: &'static str, style: String) -> Asset {
     Asset::new("text/css; charset=utf-8", path, style)
 }
 
+/// What pages choose themselves, and a fragment takes from the page around it: light or dark, the
+/// ground, and the room around the text.
+const OWN_SCHEME: &str = "color-scheme: light dark;";
+const OWN_GROUND: &str = "--back: light-dark(#f5f6f8, #14161a);";
+const OWN_PADDING: &str = "padding: 1rem;";
+
 /// The rules of pages, for a fragment. They hold below its element alone. They go by that element's
 /// width and font; those of pages go by the window and the root. The web component's element may
-/// choose light or dark.
+/// choose light, dark, or what the reader's system prefers, with our ground.
 fn of_fragment(theme: &str) -> String {
-    let rules = [&OWN_STYLE.replace("rem", "em"), "\n", theme].concat();
+    let rules = [&in_em(OWN_STYLE), "\n", theme].concat();
+    let rules = rules.replacen(OWN_SCHEME, "", 1);
+    let rules = rules.replacen(OWN_GROUND, "--back: transparent;", 1);
+    // Room for outlines alone: the text stands in line with that of the page.
+    let rules = rules.replacen(&in_em(OWN_PADDING), "padding: 0 .25em;", 1);
     let rules = rules.replace(":root", "&").replace(":host", "&");
     let rules = rules.replace("@media (min-width", "@container (min-width");
     let rules = rules.replace("@media (max-width", "@container (max-width");
     [
         ":host, .pagemark { container-type: inline-size; }\n",
-        ":host([theme=light]) { color-scheme: light; }\n:host([theme=dark]) { color-scheme: dark; }\n",
+        ":host([theme]) { ",
+        OWN_SCHEME,
+        " ",
+        OWN_GROUND,
+        " ",
+        &in_em(OWN_PADDING),
+        " }\n:host([theme=light]) { color-scheme: light; }\n:host([theme=dark]) { color-scheme: dark; }\n",
         ":host, .pagemark {\n",
         &rules,
         "}\n",
     ]
     .concat()
+}
+
+fn in_em(rules: &str) -> String {
+    rules.replace("rem", "em")
 }
 
 fn read_text(path: &Path) -> Result<String, LookError> {
@@ -173,6 +193,17 @@ mod tests {
         format!(
             "the site folder's SITE/{name} cannot be used: {problem}; check PAGEMARK_SITE_DIR and the file"
         )
+    }
+
+    /// A browser shows what comes of it: `component.mjs`.
+    #[test]
+    fn a_fragment_takes_light_or_dark_and_the_ground_from_the_page_around_it() {
+        for own in [OWN_SCHEME, OWN_GROUND, OWN_PADDING] {
+            assert!(OWN_STYLE.contains(own), "{own}");
+        }
+        let style = of_fragment("");
+        let (_, of_all) = style.split_once(":host, .pagemark {\n").unwrap();
+        assert!(!of_all.contains(OWN_SCHEME) && of_all.contains("--back: transparent;"));
     }
 
     #[test]

@@ -13,9 +13,10 @@ use std::{
 use actix_web::http::Uri;
 use clap::{ArgAction, ValueEnum};
 use derive_more::Display;
-use model::{Filter, ListingOrder};
+use model::{Filter, InvalidInput, ListingOrder, Photo, ProductId, WebUrl};
 
 use crate::{
+    links,
     look::{Look, LookError},
     texts::{Interface, InterfaceLanguage, InterfaceTexts},
 };
@@ -145,6 +146,54 @@ fn is_plain_part(part: &str) -> bool {
     is_unreserved && !matches!(part, "" | "." | "..")
 }
 
+/// Where customers write: a URL with `{product}` in place of the product's id.
+#[derive(Debug, Clone, PartialEq, Eq, Display)]
+pub struct WriteUrl(String);
+
+impl WriteUrl {
+    /// What stands for the id of the product, percent-encoded.
+    const PRODUCT: &str = "{product}";
+
+    pub(crate) fn of(&self, product: &ProductId) -> String {
+        self.0
+            .replace(Self::PRODUCT, &links::encoded(product.as_str()).to_string())
+    }
+}
+
+impl FromStr for WriteUrl {
+    type Err = InvalidInput;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        WebUrl::parse("the URL", &text.replace(Self::PRODUCT, ""))?;
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// A host that serves customers' photos by HTTPS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhotoHost(String);
+
+impl PhotoHost {
+    pub(crate) fn origin(&self) -> String {
+        format!("https://{}", self.0)
+    }
+}
+
+impl FromStr for PhotoHost {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let host = text.trim().to_ascii_lowercase();
+        if is_host(&host) {
+            Ok(Self(host))
+        } else {
+            Err(
+                "a host of photos is a name without https://, a port or a path, such as photos.example.com",
+            )
+        }
+    }
+}
+
 /// Which pages search engines may put into their indexes. The others say `noindex`; links on them
 /// are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
@@ -271,6 +320,19 @@ pub struct SiteSettings {
     /// messages/LANGUAGE.ftl.
     #[arg(long, env = "PAGEMARK_SITE_DIR", value_name = "FOLDER")]
     pub site_dir: Option<PathBuf>,
+    /// Where customers write, such as `https://shop.example.com/write?product={product}`. Pages and
+    /// fragments link there.
+    #[arg(long, env = "PAGEMARK_WRITE_URL", value_name = "URL")]
+    pub write_url: Option<WriteUrl>,
+    /// The hosts of customers' photos, with commas between them, such as `photos.example.com`. Pages
+    /// show no others.
+    #[arg(
+        long,
+        env = "PAGEMARK_PHOTO_HOSTS",
+        value_name = "HOSTS",
+        value_delimiter = ','
+    )]
+    pub photo_hosts: Vec<PhotoHost>,
     /// Pictures of products that the site serves itself: their paths, and their content as SVG.
     #[arg(skip)]
     pub pictures: &'static [(&'static str, &'static str)],
@@ -367,6 +429,18 @@ impl Site {
         }
     }
 
+    /// The photos of a comment on hosts that the site names.
+    pub(crate) fn shown(&self, mut photos: Vec<Photo>) -> Vec<Photo> {
+        let hosts = &self.settings.photo_hosts;
+        photos.retain(|photo| {
+            let origin = photo.url.origin();
+            hosts
+                .iter()
+                .any(|host| host.origin().eq_ignore_ascii_case(origin))
+        });
+        photos
+    }
+
     /// The settings that pages of comments depend on. None of them is secret.
     pub(crate) fn settings_of_pages(&self) -> String {
         // A new field must be named here, so that no release forgets to decide about it.
@@ -381,6 +455,9 @@ impl Site {
             interface_by_filter: _,
             // A page has its look in it.
             site_dir: _,
+            write_url,
+            // An archive page has its photos in it.
+            photo_hosts: _,
             pictures: _,
             // An entity tag leaves out what the demo adds.
             demo: _,
@@ -390,7 +467,10 @@ impl Site {
             Some(value) => value.get_name(),
             None => "",
         };
-        format!("{} {indexable} {indexable_comments_min}", self.public_url)
+        format!(
+            "{} {indexable} {indexable_comments_min} {write_url:?}",
+            self.public_url
+        )
     }
 }
 

@@ -59,6 +59,7 @@ in-language = auf { $language }
 rated = Bewertung { $ratings }
 page-number = Seite { $page }
 page-of-pages = Seite { $page } von { $pages }
+page-of-archive = Seite { $page } von { $pages }, ab der ältesten
 continued = Fortsetzung
 newest-first = neueste zuerst
 oldest-first = älteste zuerst
@@ -91,6 +92,7 @@ average-from = aus { $count ->
    *[other] { $count } Kommentaren
 }
 view-product = Zum Produkt
+write = Kommentar schreiben
 show-newest-first = Neueste zuerst anzeigen
 show-oldest-first = Älteste zuerst anzeigen
 show-highest-first = Höchste Bewertung zuerst anzeigen
@@ -117,6 +119,7 @@ anonymous = Anonym
 comment-of = Kommentar von
 link-to-comment = Link zu diesem Kommentar vom
 show-rest = Mehr anzeigen
+photo = Foto { $number }
 
 newest-positive-and-critical = Neueste positive und kritische Stimme
 most-recent-positive = Neueste positive Stimme
@@ -128,6 +131,7 @@ pages-before-comments = Seiten, vor den Kommentaren
 other-pages = Andere Seiten
 newest = Neueste
 oldest = Älteste
+page-1-is-oldest = Seite 1: älteste
 page-to-go = Seite
 go = Los
 

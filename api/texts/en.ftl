@@ -71,6 +71,7 @@ in-language = in { $language }
 rated = rated { $ratings }
 page-number = page { $page }
 page-of-pages = page { $page } of { $pages }
+page-of-archive = page { $page } of { $pages } from the oldest
 continued = continued
 newest-first = newest first
 oldest-first = oldest first
@@ -108,6 +109,7 @@ average-from = from { $count ->
    *[other] { $count } comments
 }
 view-product = View this product
+write = Write a comment
 show-newest-first = Show the newest first
 show-oldest-first = Show the oldest first
 show-highest-first = Show the highest ratings first
@@ -137,6 +139,7 @@ comment-of = Comment of
 # Before a time, for screen readers.
 link-to-comment = link to this comment of
 show-rest = Show the rest
+photo = Photo { $number }
 
 newest-positive-and-critical = Newest positive and critical
 most-recent-positive = Most recent positive
@@ -148,6 +151,7 @@ pages-before-comments = Pages, before the comments
 other-pages = Other pages
 newest = Newest
 oldest = Oldest
+page-1-is-oldest = Page 1 is oldest
 # Before the field for a number, and on the button after it.
 page-to-go = Page
 go = Go

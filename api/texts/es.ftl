@@ -59,6 +59,7 @@ in-language = en { $language }
 rated = con puntuación { $ratings }
 page-number = página { $page }
 page-of-pages = página { $page } de { $pages }
+page-of-archive = página { $page } de { $pages } desde la más antigua
 continued = continuación
 newest-first = primero los más recientes
 oldest-first = primero los más antiguos
@@ -91,6 +92,7 @@ average-from = según { $count ->
    *[other] { $count } comentarios
 }
 view-product = Ver el producto
+write = Escribir un comentario
 show-newest-first = Mostrar primero los más recientes
 show-oldest-first = Mostrar primero los más antiguos
 show-highest-first = Mostrar primero la puntuación más alta
@@ -117,6 +119,7 @@ anonymous = Anónimo
 comment-of = Comentario de
 link-to-comment = enlace a este comentario del
 show-rest = Mostrar el resto
+photo = Foto { $number }
 
 newest-positive-and-critical = Último positivo y último crítico
 most-recent-positive = El positivo más reciente
@@ -128,6 +131,7 @@ pages-before-comments = Páginas, antes de los comentarios
 other-pages = Otras páginas
 newest = Más recientes
 oldest = Más antiguos
+page-1-is-oldest = Página 1: más antigua
 page-to-go = Página
 go = Ir
 

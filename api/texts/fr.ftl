@@ -59,6 +59,7 @@ in-language = en { $language }
 rated = notés { $ratings }
 page-number = page { $page }
 page-of-pages = page { $page } sur { $pages }
+page-of-archive = page { $page } sur { $pages } depuis la plus ancienne
 continued = suite
 newest-first = du plus récent au plus ancien
 oldest-first = du plus ancien au plus récent
@@ -91,6 +92,7 @@ average-from = d’après { $count ->
    *[other] { $count } commentaires
 }
 view-product = Voir le produit
+write = Écrire un commentaire
 show-newest-first = Afficher d’abord les plus récents
 show-oldest-first = Afficher d’abord les plus anciens
 show-highest-first = Afficher d’abord les meilleures notes
@@ -117,6 +119,7 @@ anonymous = Anonyme
 comment-of = Commentaire de
 link-to-comment = lien vers ce commentaire du
 show-rest = Afficher la suite
+photo = Photo n° { $number }
 
 newest-positive-and-critical = Derniers avis positif et critique
 most-recent-positive = Dernier avis positif
@@ -128,6 +131,7 @@ pages-before-comments = Pages, avant les commentaires
 other-pages = Autres pages
 newest = Les plus récents
 oldest = Les plus anciens
+page-1-is-oldest = Page 1 : plus ancienne
 page-to-go = Page
 go = Aller
 

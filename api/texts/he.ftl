@@ -60,6 +60,7 @@ in-language = ב{ $language }
 rated = בדירוג { $ratings }
 page-number = עמוד { $page }
 page-of-pages = עמוד { $page } מתוך { $pages }
+page-of-archive = עמוד { $page } מתוך { $pages }, מהישן לחדש
 continued = המשך
 newest-first = מהחדשה לישנה
 oldest-first = מהישנה לחדשה
@@ -95,6 +96,7 @@ average-from = לפי { $count ->
    *[other] { $count } תגובות
 }
 view-product = לעמוד המוצר
+write = כתיבת תגובה
 show-newest-first = הצגת החדשות קודם
 show-oldest-first = הצגת הישנות קודם
 show-highest-first = הצגת הדירוג הגבוה קודם
@@ -122,6 +124,7 @@ anonymous = אנונימי
 comment-of = תגובה מאת
 link-to-comment = קישור לתגובה הזאת מתאריך
 show-rest = הצגת ההמשך
+photo = תמונה { $number }
 
 newest-positive-and-critical = החיובית והביקורתית האחרונות
 most-recent-positive = החיובית האחרונה
@@ -133,6 +136,7 @@ pages-before-comments = עמודים, לפני התגובות
 other-pages = עמודים אחרים
 newest = החדשות ביותר
 oldest = הישנות ביותר
+page-1-is-oldest = עמוד 1: הישן ביותר
 page-to-go = עמוד
 go = מעבר
 

@@ -59,6 +59,7 @@ in-language = em { $language }
 rated = com nota { $ratings }
 page-number = página { $page }
 page-of-pages = página { $page } de { $pages }
+page-of-archive = página { $page } de { $pages } desde a mais antiga
 continued = continuação
 newest-first = os mais recentes primeiro
 oldest-first = os mais antigos primeiro
@@ -91,6 +92,7 @@ average-from = segundo { $count ->
    *[other] { $count } comentários
 }
 view-product = Ver o produto
+write = Escrever um comentário
 show-newest-first = Mostrar primeiro os mais recentes
 show-oldest-first = Mostrar primeiro os mais antigos
 show-highest-first = Mostrar primeiro a nota mais alta
@@ -117,6 +119,7 @@ anonymous = Anônimo
 comment-of = Comentário de
 link-to-comment = link para este comentário de
 show-rest = Mostrar o resto
+photo = Foto n.º { $number }
 
 newest-positive-and-critical = Último positivo e último crítico
 most-recent-positive = O positivo mais recente
@@ -128,6 +131,7 @@ pages-before-comments = Páginas, antes dos comentários
 other-pages = Outras páginas
 newest = Mais recentes
 oldest = Mais antigos
+page-1-is-oldest = Página 1: mais antiga
 page-to-go = Página
 go = Ir
 

@@ -269,7 +269,7 @@ impl Watcher {
         let mut wrong_shown = 0;
         let mut wrong_unchecked = 0;
         for _ in 0..count {
-            let named = ranked(&self.index, &table_id, &listing.key, 1, PAGE_SIZE)
+            let named = ranked(&self.index, &table_id, &listing.key, 0, PAGE_SIZE)
                 .await?
                 .comments;
             let (_, page) = http::get(address, &listing.json_path(1)).await?;

@@ -118,7 +118,12 @@ impl ExpectedListing {
         let first = usize::try_from(page - 1)
             .unwrap_or(usize::MAX)
             .saturating_mul(PAGE_SIZE);
-        self.comments.split_at(first.min(self.comments.len()))
+        self.split_at(first)
+    }
+
+    /// The first `skip` comments, and those after them.
+    pub(crate) fn split_at(&self, skip: usize) -> (&[Listed], &[Listed]) {
+        self.comments.split_at(skip.min(self.comments.len()))
     }
 
     pub(crate) fn before(&self, page: u64) -> Option<&Cd> {

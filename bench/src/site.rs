@@ -27,6 +27,7 @@ use tokio::process::Command;
 use crate::{
     compare::{ANY_RATING, Ask, Contestants, Reader, THREE_RATINGS},
     http::{self, address_in},
+    listing::PAGE_SIZE,
     measure::Spread,
     recorded_table::{Delay, RecordedTable},
     report::{
@@ -175,7 +176,13 @@ async fn read(
 ) -> anyhow::Result<String> {
     let of_index = Some(ask.listing.total());
     let (comments, total) = match (*design, with_total) {
-        (PAGEMARK, false) => (reader.pages.page_after(&ask.listing, None).await?, None),
+        (PAGEMARK, false) => (
+            reader
+                .pages
+                .page_after(&ask.listing, None, PAGE_SIZE)
+                .await?,
+            None,
+        ),
         (PAGEMARK, true) => (reader.pagemark(ask).await?, of_index),
         (FOUR_INDEXES_PAGE_INDEX, _) => (
             reader.four_index_by_number(ask, false).await?.comments,

@@ -341,7 +341,18 @@ impl PageReader {
         listing: &ExpectedListing,
         page: u64,
     ) -> anyhow::Result<Vec<Cd>> {
-        let ranked = ranked(&self.index, &self.table_id, &listing.key, page, PAGE_SIZE).await?;
+        self.named_from(listing, (page - 1) * PAGE_SIZE as u64, PAGE_SIZE)
+            .await
+    }
+
+    /// So many comments after the first `skip`, newest first, as the page index names them.
+    pub(crate) async fn named_from(
+        &self,
+        listing: &ExpectedListing,
+        skip: u64,
+        count: usize,
+    ) -> anyhow::Result<Vec<Cd>> {
+        let ranked = ranked(&self.index, &self.table_id, &listing.key, skip, count).await?;
         ensure!(
             ranked.all == listing.total(),
             "{} comments instead of {}",
@@ -367,7 +378,7 @@ impl PageReader {
         page: u64,
     ) -> anyhow::Result<Vec<Comment>> {
         let start = self.start(listing, page).await?;
-        self.page_after(listing, start).await
+        self.page_after(listing, start, PAGE_SIZE).await
     }
 
     /// The page of four indexes with the page index: it names the page's comments. Each rating's
@@ -394,28 +405,29 @@ impl PageReader {
         &self,
         listing: &ExpectedListing,
         start: Option<Cd>,
+        count: usize,
     ) -> anyhow::Result<Vec<Comment>> {
         let query = PageQuery {
             key: listing.key.clone(),
             order: Order::Newest,
-            limit: u16::try_from(PAGE_SIZE)?,
+            limit: u16::try_from(count)?,
             start,
         };
         Ok(self.table.page(&query).await?.comments)
     }
 }
 
-/// The comments of a page, newest first, by their ranks.
+/// So many comments after the first `skip`, newest first, by their ranks.
 pub(crate) async fn ranked(
     index: &PageIndex,
     table_id: &str,
     FilterKey { product, filter }: &FilterKey,
-    page: u64,
-    size: usize,
+    skip: u64,
+    count: usize,
 ) -> anyhow::Result<Ranked> {
     let query = RankedQuery {
-        skip: (page - 1) * size as u64,
-        count: u16::try_from(size)?,
+        skip,
+        count: u16::try_from(count)?,
         ..RankedQuery::new(product, filter)
     };
     let answer = index

@@ -8,16 +8,29 @@ function answer(int $status, string $words): never
     exit($words);
 }
 
+// Whether a browser says that the form is the shop's own: no other site may send one in your customer's name. Browsers before
+// 2023, and all of them without HTTPS, name the page's origin alone. Your proxy has to pass on Host.
+function is_own(): bool
+{
+    $site = $_SERVER["HTTP_SEC_FETCH_SITE"] ?? "";
+    if ($site !== "") return $site === "same-origin";
+    $host = $_SERVER["HTTP_HOST"] ?? "";
+    return in_array($_SERVER["HTTP_ORIGIN"] ?? "", ["http://$host", "https://$host"], true);
+}
+
 $customer = customer_of();
-// Browsers say so only of the shop's own form: no other site may send one in your customer's name.
-if (!$customer || ($_SERVER["HTTP_SEC_FETCH_SITE"] ?? "") !== "same-origin") answer(403, "Please sign in.");
-$product = $_POST["product"] ?? "";
+if (!$customer || !is_own()) answer(403, "Please sign in.");
+if ((int) ($_SERVER["CONTENT_LENGTH"] ?? 0) > 100_000) answer(400, "This is no review.");
+// A field that somebody sends as product[] is a list.
+foreach ($_POST as $value) if (!is_string($value)) answer(400, "This is no review.");
+$product = $_POST["product"] ?? answer(400, "This is no review.");
 if (!sells($product)) answer(404, "There is no such product.");
-$words = ["language" => "en", "rating" => (int) ($_POST["rating"] ?? 0), "body" => $_POST["body"] ?? ""];
-$body = json_encode($words + ["author" => $customer["name"], "author_id" => $customer["id"]]);
+$words = ["language" => $_POST["language"] ?? "", "rating" => (int) ($_POST["rating"] ?? 0), "body" => $_POST["body"] ?? ""];
+if (($_POST["title"] ?? "") !== "") $words["title"] = $_POST["title"];
+$body = json_encode($words + ["author" => $customer["name"], "author_id" => $customer["id"]], JSON_INVALID_UTF8_SUBSTITUTE);
 // The same review has the same key, so it is created once, however often it is sent.
 $headers = ["authorization: Bearer " . getenv("TOKEN"), "content-type: application/json",
-    "idempotency-key: " . hash("sha256", $body)];
+    "idempotency-key: " . hash("sha256", $product . $body)];
 $request = ["method" => "POST", "header" => $headers, "content" => $body, "timeout" => 5, "ignore_errors" => true];
 $address = getenv("PAGEMARK") . "/api/v1/products/" . rawurlencode($product) . "/comments";
 $answer = @file_get_contents($address, false, stream_context_create(["http" => $request]));

@@ -1,6 +1,7 @@
 //! How far the two functions have come with what was written.
 
 use std::{
+    fmt,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -9,7 +10,6 @@ use std::{
 };
 
 use anyhow::ensure;
-use derive_more::Display;
 use indicatif::HumanCount;
 use serde::{Deserialize, Serialize};
 use tokio::{
@@ -21,9 +21,42 @@ use crate::{engine::Engine, event_source_mapping::MappingState, settings::TABLE}
 
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
-/// What the mappings still have to process, for people.
-#[derive(Debug, Serialize, Deserialize, Display)]
-pub(crate) struct Backlog(String);
+/// How far the mappings are.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub(crate) struct Backlog {
+    /// Whether they have processed everything that was written before the question.
+    pub(crate) is_processed: bool,
+    /// How many stream records remain. Other engines do not say.
+    remaining: Option<u64>,
+    /// How many changes of comments each has processed since it began.
+    fanned_out: u64,
+    indexed: u64,
+}
+
+impl Backlog {
+    /// How much of so many changes since `before` is not processed by both, from 0 to 1.
+    #[expect(clippy::cast_precision_loss, reason = "a share for people")]
+    pub(crate) fn unseen(&self, before: Self, changes: u64) -> f64 {
+        if self.is_processed || changes == 0 {
+            return 0.0;
+        }
+        let fanned_out = self.fanned_out.saturating_sub(before.fanned_out);
+        let indexed = self.indexed.saturating_sub(before.indexed);
+        let seen = fanned_out.min(indexed).min(changes);
+        1.0 - seen as f64 / changes as f64
+    }
+}
+
+impl fmt::Display for Backlog {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(remaining) = self.remaining {
+            write!(f, "{} stream records left; ", HumanCount(remaining))?;
+        }
+        let fanned_out = HumanCount(self.fanned_out);
+        let indexed = HumanCount(self.indexed);
+        write!(f, "changes fanned out {fanned_out}, indexed {indexed}")
+    }
+}
 
 /// The progress of the two mappings of a stack.
 #[derive(Debug, Clone)]
@@ -76,43 +109,58 @@ impl MappingProgress {
         }
     }
 
-    /// Waits for a moment. `None` if everything written before is processed.
+    /// Waits for a moment, or until everything written before is processed.
     ///
     /// # Errors
     /// The disk is full, so nothing is processed until a person has made room.
-    pub(crate) async fn backlog(&mut self) -> anyhow::Result<Option<Backlog>> {
-        if timeout(SAY_EVERY, self.wait_until_caught_up())
+    pub(crate) async fn backlog(&mut self) -> anyhow::Result<Backlog> {
+        let is_processed = timeout(SAY_EVERY, self.wait_until_caught_up())
             .await
-            .is_ok()
-        {
-            return Ok(None);
-        }
+            .is_ok();
         ensure!(
-            !self.disk_is_full.load(Ordering::Relaxed),
+            is_processed || !self.disk_is_full.load(Ordering::Relaxed),
             "the disk is full; the stack goes on by itself when there is room"
         );
         let [fan_out, indexing] = self.states();
         let remaining = match self.engine.upgrade() {
-            Some(engine) => {
-                let records = engine
-                    .pending_stream_records(TABLE, fan_out.processed.as_deref())
-                    .await
-                    .unwrap_or_default();
-                format!("{} stream records left; ", HumanCount(records))
-            }
-            None => String::new(),
+            Some(engine) if !is_processed => engine
+                .pending_stream_records(TABLE, fan_out.processed.as_deref())
+                .await
+                .ok(),
+            _ => None,
         };
-        let written = HumanCount(fan_out.records);
-        let indexed = HumanCount(indexing.records);
-        Ok(Some(Backlog(format!(
-            "{remaining}changes fanned out {written}, indexed {indexed}"
-        ))))
+        Ok(Backlog {
+            is_processed,
+            remaining,
+            fanned_out: fan_out.records,
+            indexed: indexing.records,
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_is_seen_when_both_mappings_have_processed_it() {
+        let before = Backlog {
+            fanned_out: 10,
+            indexed: 20,
+            ..Backlog::default()
+        };
+        let now = Backlog {
+            fanned_out: 60,
+            indexed: 120,
+            ..before
+        };
+        assert_eq!(now.unseen(before, 100), 0.5);
+        let processed = Backlog {
+            is_processed: true,
+            ..now
+        };
+        assert_eq!(processed.unseen(before, 100), 0.0);
+    }
 
     #[tokio::test]
     async fn nobody_waits_for_a_full_disk() {
@@ -123,6 +171,7 @@ mod tests {
         let error = progress.backlog().await.unwrap_err().to_string();
         assert!(error.contains("the disk is full"), "{error}");
         disk_is_full.store(false, Ordering::Relaxed);
-        assert!(progress.backlog().await.unwrap().is_some());
+        let backlog = progress.backlog().await.unwrap();
+        assert!(!backlog.is_processed, "{backlog:?}");
     }
 }

@@ -11,6 +11,10 @@ use flate2::{bufread::MultiGzDecoder, write::GzEncoder};
 /// The level of zstd: its own default.
 const ZSTD_LEVEL: i32 = 3;
 
+/// The largest window that zstd writes (`--long=31`): 2 GiB, of which only what a file uses is
+/// touched.
+const ZSTD_WINDOW_LOG_MAX: u32 = 31;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     None,
@@ -32,9 +36,10 @@ impl Compression {
 
     pub(crate) fn of_start(bytes: &[u8]) -> Self {
         match bytes {
-            // RFC 1952, section 2.3.1; RFC 8878, section 3.1.1.
+            // RFC 1952, section 2.3.1; RFC 8878, sections 3.1.1 and 3.1.2: parallel and seekable
+            // compressors also write skippable frames.
             [0x1f, 0x8b, ..] => Self::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
             _ => Self::None,
         }
     }
@@ -55,7 +60,11 @@ impl Compression {
         Ok(match self {
             Self::None => Box::new(file),
             Self::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(file))),
-            Self::Zstd => Box::new(BufReader::new(zstd::Decoder::with_buffer(file)?)),
+            Self::Zstd => {
+                let mut decoder = zstd::Decoder::with_buffer(file)?;
+                decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+                Box::new(BufReader::new(decoder))
+            }
         })
     }
 
@@ -111,5 +120,30 @@ mod tests {
                 .read_to_string(&mut text);
             assert_eq!(read.ok().map(|_| text.as_str()), expected);
         }
+    }
+
+    /// A zstd frame (RFC 8878, section 3.1.1) that holds a text as it is, with a window of 2 GiB.
+    fn frame_with_a_large_window(text: &str) -> Vec<u8> {
+        let size = u8::try_from(text.len()).unwrap();
+        let descriptor = 0;
+        let window = (31 - 10) << 3;
+        let last_raw_block = [size << 3 | 1, 0, 0];
+        let header = [0x28, 0xb5, 0x2f, 0xfd, descriptor, window];
+        [&header[..], &last_raw_block, text.as_bytes()].concat()
+    }
+
+    #[test]
+    fn a_zstd_file_may_have_several_frames_skippable_ones_and_a_large_window() {
+        let skippable = [&[0x53, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"any"].concat();
+        let packed = Compression::Zstd.write(Vec::new(), |to| to.write_all(b"a\n"));
+        let plain = packed.unwrap().0;
+        let large = frame_with_a_large_window("b\n");
+        let file = [&skippable[..], &plain, &skippable, &large, &skippable].concat();
+        let compression = Compression::of_start(&file);
+        assert_eq!(compression, Compression::Zstd);
+        let mut text = String::new();
+        let mut reader = compression.reader(io::Cursor::new(file)).unwrap();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "a\nb\n");
     }
 }

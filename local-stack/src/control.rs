@@ -280,8 +280,8 @@ pub(crate) async fn ask(socket: &Path, args: &RunArgs) -> anyhow::Result<ExitCod
 }
 
 /// Asks the stack that listens at a socket how much of what was written before its mappings still
-/// have to process. Answers after some seconds at most; `None` when they have caught up.
-pub(crate) async fn backlog(socket: &Path) -> anyhow::Result<Option<Backlog>> {
+/// have to process. Answers after some seconds at most.
+pub(crate) async fn backlog(socket: &Path) -> anyhow::Result<Backlog> {
     let request = hyper::Request::post(BACKLOG)
         .header(HOST, "localhost")
         .body(Full::<Bytes>::default())?;

@@ -259,7 +259,7 @@ mod tests {
         let written = comments.iter().filter(|comment| {
             DEMO.letters
                 .iter()
-                .any(|letter| letter.body == comment.text.body)
+                .any(|letter| Some(&letter.body) == comment.text.body.as_ref())
         });
         assert_eq!(written.count(), DEMO.letters.len());
         assert!(comments.iter().filter(|comment| has_reply(comment)).count() > 50);

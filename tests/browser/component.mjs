@@ -9,12 +9,13 @@ const { base, product, style, screenshots } = input();
 const SHOP = "http://shop.example/espresso";
 
 /** The page of the shop that shows this fragment, in a column of a width, with more attributes. */
-const shopPage = ({ fragment, column, attributes, colours }) => `<!doctype html>
+const shopPage = ({ fragment, column, attributes, colours, shop }) => `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>Shop</title>
 <style>
 html { font-size: 62.5%; }
 * { box-sizing: content-box; letter-spacing: 0; }
-body { margin: 0; background: #fff; color: #333; font: 1.6rem/1.4 serif; }
+${shop === "dark" ? "html { color-scheme: dark; } body { background: #0b0c10; color: #ddd; }" : "body { background: #fff; color: #333; }"}
+body { margin: 0; font: 1.6rem/1.4 serif; }
 main { max-width: ${column}; margin: auto; }
 a, button, h2 { color: #c00; text-transform: uppercase; }
 ul, ol, article, section { margin: 3rem; border: 9px dotted #c00; list-style: square; }
@@ -26,7 +27,7 @@ ${colours ? style : ""}
 
 /** A tab with the page of the shop. */
 async function open(browser, fragment, options = {}) {
-  const { width = 1280, column = "none", attributes = "", colours = false, dark = false, address = SHOP } = options;
+  const { width = 1280, column = "none", attributes = "", colours = false, shop = "light", dark = false, address = SHOP } = options;
   const page = await browser.newPage();
   page.complaints = [];
   page.on("pageerror", (error) => page.complaints.push(String(error)));
@@ -35,7 +36,7 @@ async function open(browser, fragment, options = {}) {
   await page.setRequestInterception(true);
   const isShop = (request) => request.isNavigationRequest() && request.url().startsWith(SHOP);
   page.on("request", (request) => {
-    if (isShop(request)) request.respond({ contentType: "text/html", body: shopPage({ fragment, column, attributes, colours }) });
+    if (isShop(request)) request.respond({ contentType: "text/html", body: shopPage({ fragment, column, attributes, colours, shop }) });
     else request.continue();
   });
   await page.goto(address, { waitUntil: "load" });
@@ -138,26 +139,36 @@ function misplaced() {
   return odd;
 }
 
-/** In columns of any width everything fits, and is readable in light and dark, whatever the reader's system prefers. */
+/** The ground of the element, and that of a comment. */
+const grounds = `[document.querySelector("pagemark-comments"), ${shadow}.querySelector("article")].map((of) => getComputedStyle(of).backgroundColor)`;
+const LIGHT = ["rgb(245, 246, 248)", "rgb(255, 255, 255)"];
+const DARK = ["rgb(20, 22, 26)", "rgb(29, 32, 38)"];
+const NONE = "rgba(0, 0, 0, 0)";
+
+/** In columns of any width everything fits, and is readable in light and dark. Without a theme, the shop decides, with its ground. */
 async function fit(browser) {
+  const looks = [
+    ["", "light", false, [NONE, LIGHT[1]]], ["", "light", true, [NONE, LIGHT[1]]],
+    ["", "dark", false, [NONE, DARK[1]]], ["", "dark", true, [NONE, DARK[1]]],
+    ["auto", "light", false, LIGHT], ["auto", "light", true, DARK],
+    ["light", "dark", true, LIGHT], ["dark", "light", false, DARK],
+  ];
   for (const column of ["32rem", "60rem", "96rem", "none"]) {
-    for (const [theme, dark] of [["auto", false], ["auto", true], ["light", true], ["dark", false]]) {
-      const page = await open(browser, `${product}?page=15`, { column, dark, attributes: `theme="${theme}"` });
+    for (const [theme, shop, dark, expected] of looks) {
+      const page = await open(browser, `${product}?page=15`, { column, dark, shop, attributes: theme && `theme="${theme}"` });
       await turned(page);
-      const where = `a column of ${column}, theme ${theme}, ${dark ? "dark" : "light"}`;
-      if (screenshots) await page.screenshot({ path: join(screenshots, `component-${column}-${theme}-${dark}.png`) });
-      const back = await page.evaluate(`getComputedStyle(document.querySelector("pagemark-comments")).backgroundColor`);
-      const isDark = theme === "dark" || (theme === "auto" && dark);
-      assertEqual(back, isDark ? "rgb(20, 22, 26)" : "rgb(245, 246, 248)", `the background in ${where}`);
+      const where = `a column of ${column}, theme ${theme || "of the shop"}, a ${shop} shop, ${dark ? "dark" : "light"}`;
+      if (screenshots) await page.screenshot({ path: join(screenshots, `component-${column}-${theme}-${shop}-${dark}.png`) });
+      assertEqual(await page.evaluate(grounds), expected, `the grounds in ${where}`);
       assertEqual(await page.evaluate(misplaced), [], where);
       assertEqual(await violations(page, "pagemark-comments"), [], where);
       await page.close();
     }
   }
   for (const dark of [false, true]) {
-    const page = await open(browser, product, { colours: true, dark });
+    const page = await open(browser, product, { colours: true, dark, attributes: `theme="auto"` });
     await turned(page);
-    const back = await page.evaluate(`getComputedStyle(document.querySelector("pagemark-comments")).backgroundColor`);
+    const [back] = await page.evaluate(grounds);
     assertEqual(back, dark ? "rgb(18, 18, 18)" : "rgb(255, 255, 255)", "the documented background");
     assertEqual(await violations(page, "pagemark-comments"), [], "the documented colours");
     await page.close();

@@ -52,7 +52,7 @@ const OMITTED: [(&str, &str, &str); 12] = [
         "aws dynamodb scan",
         "needs the table of another system",
     ),
-    ("docs/moving.md", "duckdb", "needs DuckDB"),
+    ("docs/moving.md", "duckdb", "`recipes` runs it"),
     (
         "docs/operate.md",
         "export PAGEMARK_TABLE",
@@ -87,26 +87,27 @@ const OMITTED: [(&str, &str, &str); 12] = [
 
 /// Commands that run until they are ended, and a command that succeeds when they serve. `$LOG` is
 /// what they print.
-const SERVERS: [(&str, &str); 2] = [
+const SERVERS: [(&str, &str); 3] = [
     ("pagemark up", "grep -q 'Pagemark is ready' $LOG"),
     (
         "node reviews.mjs",
         "curl -o $OUT/none http://127.0.0.1:3000/ || [ $? = 22 ]",
     ),
+    ("node site.mjs", "curl -o $OUT/none http://127.0.0.1:3002/"),
 ];
 
 const COMMANDS: [&str; 2] = ["console", "sh"];
 
 /// Kinds of blocks that are not commands.
-const OTHER_KINDS: [&str; 8] = [
-    "apache", "css", "html", "http", "ini", "json", "nginx", "text",
+const OTHER_KINDS: [&str; 9] = [
+    "apache", "css", "html", "http", "ini", "json", "nginx", "text", "toml",
 ];
 
 /// Ports for what documents start. Lower than those that systems give to outgoing connections.
 const PORTS: Range<u16> = 20_000..32_000;
 
 /// What the commands of documents need, in the folder where they run.
-const FILES: [(&str, &str); 6] = [
+const FILES: [(&str, &str); 7] = [
     ("FILE", COMMENT),
     ("FILE.jsonl", COMMENT),
     ("old.jsonl", COMMENT),
@@ -116,6 +117,11 @@ const FILES: [(&str, &str); 6] = [
         "id,product,stars,text,posted\nr1,milk-jug,4,Gut,03.05.2024 10:00\n",
     ),
     ("reviews.jsonl", "{\"number\":7,\"stars\":9}\n"),
+    (
+        "export.csv",
+        "title,body,rating,review_date,curated,reviewer_name,product_handle\n\
+         Top,Fine,5,2024-05-03 10:00:00 UTC,ok,Ada,milk-jug\n",
+    ),
 ];
 
 const COMMENT: &str = "{\"id\":\"of-a-file\",\"product\":\"milk-jug\",\"language\":\"en\",\"rating\":5,\
@@ -211,6 +217,7 @@ async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize,
     let root = clone.path();
     let own_api = format!("127.0.0.1:{}", free_port(PORTS));
     let shop_port = free_port(PORTS);
+    let site_port = free_port(PORTS);
     let starts_its_own = blocks
         .iter()
         .any(|(_, block)| block.text.contains("pagemark up"));
@@ -222,7 +229,8 @@ async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize,
     let script = script(blocks)
         .replace("127.0.0.1:8080", api)
         .replace("127.0.0.1:8000", &up.engine)
-        .replace("127.0.0.1:3000", &format!("127.0.0.1:{shop_port}"));
+        .replace("127.0.0.1:3000", &format!("127.0.0.1:{shop_port}"))
+        .replace("127.0.0.1:3002", &format!("127.0.0.1:{site_port}"));
     let mut command = Command::new("sh");
     command
         .args(["-eux", "-c", &script])
@@ -237,6 +245,9 @@ async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize,
         .env("MODERATOR", WRITE_TOKEN)
         .env("UP", &own_api)
         .env("PORT", shop_port.to_string())
+        .env("SITE_PORT", site_port.to_string())
+        // A zone with summer time: no command may depend on the machine's.
+        .env("TZ", "Europe/Berlin")
         .env("ENGINE", format!("http://{}", up.engine));
     println!("{document}");
     run_tool(command, "").await;
@@ -338,18 +349,30 @@ fn filled(rating: &str, body: &str) -> String {
         let name = field.attr("name").unwrap();
         let value = match name {
             "rating" => rating,
+            "title" => "Milk",
             "body" => body,
+            "language" => "de",
             _ => field.attr("value").unwrap(),
         };
-        fields.push(format!("{name}={}", encoded(value)));
+        let pair = format!("{name}={}", encoded(value));
+        // The five stars have one name.
+        if !fields.contains(&pair) {
+            fields.push(pair);
+        }
     }
     fields.join("&")
 }
 
-/// Sends a form to a server of the shop. `from` is where the browser says that it comes from.
+/// Sends a form to a server of the shop. `from` is where the browser says that it comes from: a
+/// value of `Sec-Fetch-Site`, or the origin of the page.
 async fn send(server: &Http, cookie: &str, from: &str, form: &str) -> Answer {
     let typed = ("content-type", "application/x-www-form-urlencoded");
-    let headers = [typed, ("cookie", cookie), ("sec-fetch-site", from)];
+    let name = if from.starts_with("http") {
+        "origin"
+    } else {
+        "sec-fetch-site"
+    };
+    let headers = [typed, ("cookie", cookie), (name, from)];
     let answer = server
         .send(Method::POST, "/reviews", &headers, form.as_bytes())
         .await;
@@ -391,15 +414,36 @@ fn php() -> String {
 /// what is wrong with a form.
 async fn write_review(server: &Http, language: &str) {
     let good = filled("5", &format!("Better than <b>{language}</b> & \"all\""));
-    for (cookie, from) in [("", "same-origin"), ("customer=7", "cross-site")] {
+    for (cookie, from) in [
+        ("", "same-origin"),
+        ("customer=7", "cross-site"),
+        ("customer=7", "same-site"),
+        ("customer=7", "http://evil.example"),
+    ] {
         assert_eq!(send(server, cookie, from, &good).await.status, 403);
+    }
+    let typed = ("content-type", "application/x-www-form-urlencoded");
+    let unnamed = [typed, ("cookie", "customer=7")];
+    let forged = server
+        .send(Method::POST, "/reviews", &unnamed, good.as_bytes())
+        .await;
+    assert_eq!(
+        forged.status, 403,
+        "an old browser says where the form comes from"
+    );
+    let long = filled("5", &"long ".repeat(30_000));
+    let twice = good.replace("product=", "product[]=");
+    for wrong in [long.as_str(), twice.as_str(), "rating=5"] {
+        let refused = send(server, "customer=7", "same-origin", wrong).await;
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert_eq!(refused.body, "This is no review.");
     }
     let bad = send(server, "customer=7", "same-origin", &filled("9", "Good")).await;
     assert_eq!(bad.status, 400, "{bad:?}");
     assert!(bad.body.starts_with("rating: 9 is not"), "{bad:?}");
-    // The second one creates nothing.
-    for _ in 0..2 {
-        let sent = send(server, "customer=7", "same-origin", &good).await;
+    // The second one creates nothing. It comes from a browser without `Sec-Fetch-Site`.
+    for from in ["same-origin", server.base()] {
+        let sent = send(server, "customer=7", from, &good).await;
         assert_eq!(sent.status, 303, "{sent:?}");
         assert_eq!(
             sent.header("location"),
@@ -418,6 +462,16 @@ async fn publish_review(queue: &Http, language: &str) {
     let escaped = format!("Better than &#60;b&#62;{language}&#60;/b&#62; &#38; &#34;all&#34;");
     assert!(waiting.contains(&escaped), "{waiting}");
     assert_eq!(waiting.matches("<form").count(), 1, "{waiting}");
+    assert!(waiting.contains("<h1>1 wait</h1>"), "{waiting}");
+    assert!(
+        waiting.contains("<blockquote lang=\"de\"><b>Milk</b>"),
+        "{waiting}"
+    );
+    assert!(
+        waiting.contains("espresso-machine, 5 out of 5"),
+        "{waiting}"
+    );
+    assert!(waiting.contains("<time>20"), "{waiting}");
     let (_, rest) = waiting.split_once("name=\"id\" value=\"").unwrap();
     let (id, _) = rest.split_once('"').unwrap();
     let decision = format!("id={id}&status=published");
@@ -455,6 +509,32 @@ async fn customers_write_in_a_form_of_the_shop_and_its_staff_decides() {
     let port = free_port(PORTS);
     let script = of_shop("queue.mjs");
     let (_queue_server, queue) = serve(node, &[&script], port, api.authority()).await;
+
+    // The queue has a page behind the first one.
+    for number in 0..21 {
+        let written = filled("3", &format!("Review {number}"));
+        assert_eq!(
+            send(&in_node, "customer=8", "same-origin", &written)
+                .await
+                .status,
+            303
+        );
+    }
+    let cookie = [("cookie", "staff=yes")];
+    let first = queue.send(Method::GET, "/", &cookie, b"").await.body;
+    assert!(first.contains("<h1>20 wait, and more</h1>"), "{first}");
+    let (_, next) = first.split_once("<a href=\"").unwrap();
+    let next = format!("/{}", next.split_once('"').unwrap().0);
+    let second = queue.send(Method::GET, &next, &cookie, b"").await.body;
+    assert!(second.contains("<h1>1 wait</h1>"), "{second}");
+    for waiting in [first, second] {
+        for rest in waiting.split("name=\"id\" value=\"").skip(1) {
+            let (id, _) = rest.split_once('"').unwrap();
+            let decision = format!("id={id}&status=hidden");
+            let decided = send(&queue, "staff=yes", "same-origin", &decision).await;
+            assert_eq!(decided.status, 200, "{decided:?}");
+        }
+    }
 
     // A review is hidden until the staff has decided.
     let page = page_path("espresso-machine");

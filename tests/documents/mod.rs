@@ -2,4 +2,5 @@
 
 mod commands;
 mod described;
+mod recipes;
 mod structure;

@@ -207,6 +207,7 @@ async fn a_fragment_is_the_list_of_its_page_with_links_to_pages() {
         ("/EN", 301, "/en"),
         ("?page=02&x=1", 301, "?page=2&x=1"),
         ("?page=2", 302, ""),
+        ("?page=2&page_size=3&summary", 302, "?page_size=3&summary"),
     ] {
         let answer = http.get(&format!("/fragment{product}{asked}")).await;
         let expected = format!("{BASE_PATH}/fragment{product}{leads_to}");
@@ -219,6 +220,115 @@ async fn a_fragment_is_the_list_of_its_page_with_links_to_pages() {
     assert_eq!(missing.header("access-control-allow-origin"), Some("*"));
     assert!(missing.body.starts_with("<div class=\"notice\""));
     assert!(missing.body.contains(&format!("{SITE}{product}\"")));
+    running.finish().await;
+}
+
+/// The texts of all elements that a selector finds.
+fn texts(html: &Html, selector: &str) -> Vec<String> {
+    let selector = Selector::parse(selector).unwrap();
+    let mut texts = Vec::new();
+    for element in html.select(&selector) {
+        texts.push(
+            element
+                .text()
+                .collect::<String>()
+                .split_whitespace()
+                .join(" "),
+        );
+    }
+    texts
+}
+
+#[tokio::test]
+async fn a_fragment_shows_as_much_of_its_page_as_is_asked_for() {
+    let mut settings = settings();
+    settings.api.site.public_url = Some(SITE.parse().unwrap());
+    settings.api.site.write_url = Some(
+        "https://shop.example.com/write?p={product}"
+            .parse()
+            .unwrap(),
+    );
+    let running = start_with(settings).await;
+    let http = &running.http;
+    let path = "/product/espresso-machine/comments";
+    let page = Html::parse_document(&http.get(path).await.body);
+    let get = async |query: &str| {
+        let answer = http.get(&format!("/fragment{path}?{query}")).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        Html::parse_fragment(&answer.body)
+    };
+
+    let excerpt = get("page_size=3").await;
+    assert_eq!(article_ids(&excerpt), article_ids(&page)[..3]);
+    assert_eq!(
+        texts(&excerpt, ".tools a"),
+        ["All comments on this product"]
+    );
+    assert!(texts(&excerpt, "nav.pages").is_empty());
+    assert_eq!(article_ids(&get("page_size=100").await), article_ids(&page));
+
+    let summary = get("summary").await;
+    let all = "★★★☆☆ 3.00 out of 5, from 45 comments";
+    assert_eq!(texts(&summary, ".pagemark-list"), [all]);
+    assert_eq!(addresses(&summary), [format!("{SITE}{path}")]);
+    assert!(texts(&summary, "article, h2, nav").is_empty());
+
+    let deeper = get("heading_level=3").await;
+    let levels = texts(&deeper, "h2[aria-level='3'], h3[aria-level='4']");
+    assert_eq!(levels.len(), texts(&deeper, "h2, h3").len());
+    assert_eq!(texts(&deeper, "h2, h3"), texts(&get("").await, "h2, h3"));
+
+    // These are no parameters of pages, so links and canonical addresses have none of them.
+    for address in addresses(&get("page_size=3&heading_level=3").await) {
+        assert!(
+            !address.contains("page_size") && !address.contains("level"),
+            "{address}"
+        );
+    }
+    let moved = http.get(&format!("/fragment{path}/EN?page_size=3")).await;
+    let leads_to = format!("{BASE_PATH}/fragment{path}/en?page_size=3");
+    assert_eq!(moved.header("location"), Some(leads_to.as_str()));
+    assert_eq!(http.get(&format!("{path}?page_size=0")).await.status, 200);
+    for wrong in [
+        "page_size=0",
+        "page_size=2&page_size=3",
+        "summary=some",
+        "heading_level=5",
+    ] {
+        let answer = http.get(&format!("/fragment{path}?{wrong}")).await;
+        assert_eq!(answer.status, 400, "{answer:?}");
+    }
+
+    // Where customers write, also where nobody has written yet.
+    for (product, status) in [("espresso-machine", 200), ("a%2Fb", 404)] {
+        let answer = http
+            .get(&format!("/fragment/product/{product}/comments"))
+            .await;
+        assert_eq!(answer.status, status);
+        let write = format!("https://shop.example.com/write?p={product}");
+        assert!(addresses(&Html::parse_fragment(&answer.body)).contains(&write));
+    }
+    running.finish().await;
+}
+
+/// A choice of a language that changes nothing is not offered.
+#[tokio::test]
+async fn a_product_with_comments_in_one_language_offers_no_choice_of_a_language() {
+    let mut running = Running::start_with(settings()).await;
+    let mut comments = Vec::new();
+    for (id, product, language) in [("1", "one", "en"), ("2", "two", "en"), ("3", "two", "de")] {
+        comments.push(data::new_comment(id, &data::product(product), language, 5));
+    }
+    running.import(&comments).await;
+    for (path, offered) in [
+        ("one/comments", 0),
+        ("two/comments", 3),
+        ("one/comments/en", 2),
+    ] {
+        let answer = running.http.get(&format!("/fragment/product/{path}")).await;
+        let languages = texts(&Html::parse_fragment(&answer.body), ".languages a");
+        assert_eq!(languages.len(), offered, "{path}: {languages:?}");
+    }
     running.finish().await;
 }
 

@@ -1,5 +1,5 @@
 //! Web servers that keep answers show no deleted text after its age. Tags to which a web server has
-//! appended are taken as ours.
+//! appended are taken as ours. Health checks, tags and writes work behind each web server.
 
 use std::{path::Path, time::Duration};
 
@@ -13,7 +13,8 @@ use crate::fixture::{
     http::{Http, ids, listing},
     program::Program,
     stores::Stores,
-    web_servers::{PUBLIC_PORTS, apache, nginx, own_folder, varnish},
+    wait_for,
+    web_servers::{PUBLIC_PORTS, apache, caddy, haproxy, nginx, own_folder, varnish},
 };
 
 const _: crate::Engines = crate::Engines::Embedded("about answers; the engine does not matter");
@@ -118,5 +119,74 @@ async fn a_tag_to_which_apache_has_appended_is_that_tag() {
             .await;
         assert_eq!(changed.status, status, "{changed:?}");
     }
+    api.finish_with(stores).await;
+}
+
+/// Waits until a web server has checked the health of the service at `/` twice, with this method as
+/// metrics name it: `OPTIONS` is among the others.
+async fn wait_for_checks(http: &Http, method: &str, status: u16) {
+    let name =
+        format!(r#"pagemark_http_requests_total{{route="/",method="{method}",status="{status}"}}"#);
+    wait_for("health checks", async || {
+        let scraped = http.get("/metrics").await.body;
+        let checks = scraped.lines().find_map(|line| line.strip_prefix(&name));
+        match checks.and_then(|checks| checks.trim().parse::<f64>().ok()) {
+            Some(checks) if checks >= 2.0 => Ok(()),
+            _ => Err(scraped),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+#[ignore = "needs nginx, Apache, Varnish, HAProxy and Caddy"]
+async fn health_checks_tags_and_writes_work_behind_each_web_server_as_it_comes() {
+    let stores = Stores::start().await;
+    let comments = stores.fill(1).await;
+    let api = Served::of(&stores);
+    let inner = api.http.authority();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| (free_port(PUBLIC_PORTS), own_folder(folder.path(), name));
+    let mut servers = Vec::new();
+    let (port, own) = at("haproxy");
+    servers.push((port, haproxy(port, &own, inner)));
+    let (port, own) = at("caddy");
+    servers.push((port, caddy(port, &own, inner)));
+    let (port, own) = at("nginx");
+    let location =
+        format!("gzip on; gzip_proxied any; location / {{ proxy_pass http://{inner}; }}");
+    servers.push((port, nginx(port, &own, "", &location)));
+    let (port, own) = at("apache");
+    let block = format!("ProxyPass / http://{inner}/\nSetOutputFilter DEFLATE\n");
+    servers.push((port, apache(port, &own, &["filter", "deflate"], &block)));
+    let (port, own) = at("varnish");
+    servers.push((port, varnish(port, &own, inner)));
+
+    wait_for_checks(&api.http, "other", 204).await;
+    wait_for_checks(&api.http, "GET", 200).await;
+    let address = format!("/api/v1/comments/{}", comments[0].id);
+    for (port, server) in &servers {
+        let front = Http::new(format!("http://127.0.0.1:{port}"));
+        server.wait_for_connection(&front).await;
+        for coding in ["identity", "gzip"] {
+            let (page, _) = front.get_coded("/products", coding).await;
+            assert_eq!(page.status, 200, "{page:?} of {server:?}");
+            let tag = page.headers["etag"].to_str().unwrap();
+            let known = [("if-none-match", tag), ("accept-encoding", coding)];
+            let again = front.send(Method::GET, "/products", &known, b"").await;
+            assert_eq!(again.status, 304, "{again:?} of {server:?}");
+        }
+        let (read, _) = front.get_coded(&address, "gzip").await;
+        let tag = read.headers["etag"].to_str().unwrap();
+        let body = format!(r#"{{"title": "Behind {port}"}}"#);
+        for status in [200, 412] {
+            let known = [("if-match", tag)];
+            let changed = front
+                .write(Method::PATCH, &address, &known, body.as_bytes())
+                .await;
+            assert_eq!(changed.status, status, "{changed:?} of {server:?}");
+        }
+    }
+    drop(servers);
     api.finish_with(stores).await;
 }

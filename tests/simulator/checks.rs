@@ -132,7 +132,7 @@ async fn check_erased_texts(world: &World, contents: &Contents) {
     let comments = contents.comments();
     let present: BTreeSet<&str> = comments
         .iter()
-        .map(|comment| comment.text.body.as_str())
+        .map(|comment| comment.text.body.as_deref().unwrap_or_default())
         .collect();
     for body in world.all_bodies() {
         let is_stored = stored.contains(&format!("\"{body}\""));

@@ -27,7 +27,7 @@ impl From<&Comment> for Seen {
             language: comment.language.to_string(),
             rating: comment.rating.get(),
             created_at: comment.created_at,
-            body: comment.text.body.clone(),
+            body: comment.text.body.clone().unwrap_or_default(),
             is_published: comment.status.is_published(),
         }
     }
@@ -159,7 +159,7 @@ impl Model {
 
     fn note_body(&mut self, id: &CommentId, comment: Option<&Comment>) {
         if let Some(comment) = comment {
-            self.note_sent(id, &comment.text.body);
+            self.note_sent(id, comment.text.body.as_deref().unwrap_or_default());
         }
     }
 

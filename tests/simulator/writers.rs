@@ -294,7 +294,10 @@ fn imported_comment(
 async fn create_imported(world: &World, table: &Table, comment: NewComment, done_until: Timestamp) {
     let id = &comment.id;
     world.model.borrow_mut().note_created(id);
-    world.model.borrow_mut().note_sent(id, &comment.text.body);
+    world
+        .model
+        .borrow_mut()
+        .note_sent(id, comment.text.body.as_deref().unwrap_or_default());
     let created = table.create_comment(comment.clone(), None).await;
     world
         .trace

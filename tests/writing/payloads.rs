@@ -113,7 +113,7 @@ async fn assert_changes_by_api(running: &Running, number: u32, setting: BlobForm
 
     let change = json!({ "rating": 5 });
     let changed = running.http.patch(&id, &change).await.expect(200);
-    assert_eq!(changed["body"], same.body);
+    assert_eq!(changed["body"], json!(same.body));
     assert_eq!(format_of(running, number).await, setting);
 }
 
@@ -202,7 +202,7 @@ async fn an_edit_keeps_what_another_tool_writes_during_it() {
         let held = Table::connect(&patient_config(running.stack.table(), &gate.url)).await;
         gate.hold_after(0);
         let patch = CommentPatch {
-            body: Some(body.clone()),
+            body: Some(Some(body.clone())),
             ..CommentPatch::default()
         };
         let edit =

@@ -139,7 +139,7 @@ fn patch_by(number: usize) -> CommentPatch {
         2 => patch.title = Some(Some("Title".to_owned())),
         3 => patch.author = Some(Some("Bob".to_owned())),
         4 => patch.status = Some(Status::Hidden),
-        _ => patch.body = Some(format!("Body {number}")),
+        _ => patch.body = Some(Some(format!("Body {number}"))),
     }
     patch
 }

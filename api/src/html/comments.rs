@@ -6,13 +6,15 @@ use actix_web::{
     http::{StatusCode, header},
     web,
 };
-use model::{Filter, PageNumber, Period};
+use model::Filter;
 use page_index::StatsWanted;
 
 use super::{
-    address::{self, PageAddress, Spelling},
+    address::{self, PageAddress},
     context::Context,
-    contrast, fragment, render,
+    contrast,
+    fragment::Fragment,
+    render, rendered,
     view::CommentsPage,
 };
 use crate::{
@@ -22,16 +24,13 @@ use crate::{
         caching,
         error_page::{Help, PageError},
     },
-    links,
     read::{
-        contrast::Contrast,
         cursor::{Cursor, CursorSealer},
-        dates,
-        page::{ListingPage, PageAt, PageRead, PageRequest, WantedBesides},
+        page::{self, Asked, ListingPage, NotShown, Shown, ShownPage, WantedBesides},
         page_position::Neighbours,
     },
-    site::{PastTheEnd, Site},
-    store::{KnownRecord, StoreClients},
+    site::Site,
+    store::StoreClients,
 };
 
 pub(super) async fn page(
@@ -42,92 +41,60 @@ pub(super) async fn page(
     cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, spelling) = address::read(&request)?;
-    let in_language_of_page = |error: PageError| error.of_filter(&address.query.filter);
-    if let Some(period) = address.date {
-        return lead_to_date(&address, period, &stores)
-            .await
-            .map_err(in_language_of_page);
+    if address.date.is_none() && !spelling.is_canonical {
+        return Ok(spelling.moved(address.canonical()));
     }
-    if let Spelling::Other { foreign } = spelling {
-        return Ok(address::moved(&address.canonical(), &foreign));
+    let fragment = Fragment::of(&request)?;
+    let context = Context::new(&site, &address);
+    let asked = asked(context, fragment);
+    match page::show(&asked, &request, &stores, &memory, &cursors).await {
+        // The comments there have been deleted. Whether the listing has others is seen on its first
+        // page.
+        Ok(Shown::Page(page)) if address.cursor.is_some() && page.listing.comments.is_empty() => {
+            Ok(caching::lead_to(&spelling.led(address.page(None))))
+        }
+        Ok(Shown::Page(page)) => answer(context, *page, &stores, &cursors, fragment).await,
+        Ok(Shown::Elsewhere { number, fragment }) => {
+            let page = spelling.led(address.page(number));
+            Ok(caching::lead_to(&(page + &fragment)))
+        }
+        Err(NotShown { error, stats }) => Err(failed(context.counted(stats.as_ref()), error)),
     }
-    answer(&request, &address, &stores, &memory, &site, &cursors)
-        .await
-        .map_err(in_language_of_page)
 }
 
-async fn lead_to_date(
-    address: &PageAddress,
-    period: Period,
-    stores: &StoreClients,
-) -> Result<HttpResponse, PageError> {
-    let (position, id) = dates::newest_of_period(stores, &address.query, period).await?;
-    let fragment = match &id {
-        Some(id) => links::fragment(id),
-        None => links::TO_COMMENTS.to_owned(),
-    };
-    Ok(caching::lead_to(
-        &(address.page(address.number_of(position)) + &fragment),
-    ))
+fn asked(context: Context<'_>, fragment: Option<Fragment>) -> Asked<'_> {
+    let Context { site, address, .. } = context;
+    // A part of a page does not show the two comments.
+    let is_part = fragment.is_some_and(|fragment| fragment.is_part());
+    Asked {
+        query: &address.query,
+        is_stable: address.is_stable(),
+        number: address.number,
+        as_of: None,
+        cursor: address.cursor.as_deref(),
+        date: address.date,
+        past_the_end: site.settings.past_the_end,
+        // The counts of the filters come with the page.
+        besides: WantedBesides {
+            stats: StatsWanted::WithLanguages,
+            contrast: contrast::belongs_to(address) && !is_part,
+            record: true,
+        },
+    }
 }
 
 async fn answer(
-    request: &HttpRequest,
-    address: &PageAddress,
+    context: Context<'_>,
+    mut page: ShownPage,
     stores: &StoreClients,
-    memory: &AnswerMemory,
-    site: &Site,
     cursors: &CursorSealer,
+    fragment: Option<Fragment>,
 ) -> Result<HttpResponse, PageError> {
-    let query = &address.query;
-    let context = Context::new(site, address, None);
-    let cursor = address
-        .cursor
-        .as_deref()
-        .map(|text| cursors.open(&query.parts(), text))
-        .transpose();
-    let cursor = cursor.map_err(|error| failed(context, error))?;
-    let at = page_at(address, cursor);
-    let page = PageRequest { query, at };
-    let has_contrast = contrast::belongs_to(address);
-    let comments_max = page.comments_max() + if has_contrast { Contrast::COMMENTS } else { 0 };
-    // Before all reads, so that a refused request costs no store a call.
-    memory.make_room(request, comments_max).await?;
-    // The counts of the filters come with the page; without the page index, it has none.
-    let wanted = WantedBesides {
-        stats: StatsWanted::WithLanguages,
-        contrast: has_contrast,
-    };
-    let record = stores.known_record(&query.product);
-    let (read, record) = tokio::join!(page.read(stores, wanted), record);
-    let PageRead {
-        listing,
-        stats,
-        contrast,
-    } = read;
-    let context = Context {
-        stats: stats.as_ref(),
-        ..context
-    };
-    let leads_on = site.settings.past_the_end == PastTheEnd::Redirect;
-    let listing = match listing {
-        // The comments there have been deleted. Whether the listing has others is seen on its first
-        // page.
-        Ok(Some(listing)) if address.cursor.is_some() && listing.comments.is_empty() => None,
-        Ok(listing) => listing,
-        Err(ApiError::PastTheEnd { total_pages, .. })
-            if leads_on && let Some(last) = address.numbered(total_pages) =>
-        {
-            return Ok(caching::lead_to(&last));
-        }
-        Err(ApiError::PastTheEnd { .. } | ApiError::PastTheArchive { .. }) if leads_on => None,
-        Err(error) => return Err(failed(context, error)),
-    };
-    let Some(listing) = listing else {
-        return Ok(caching::lead_to(&address.page(None)));
-    };
-    let exists = !listing.comments.is_empty()
-        || query
+    let address = context.address;
+    let context = context.counted(page.stats.as_ref());
+    let exists = !page.listing.comments.is_empty()
+        || address
+            .query
             .exists_without_comments(stores)
             .await
             .map_err(|error| failed(context, error))?;
@@ -136,43 +103,42 @@ async fn answer(
     } else {
         StatusCode::NOT_FOUND
     };
-    let by_cursor = listing
+    let may_be_kept = page.may_be_kept() && exists;
+    let by_cursor = page
+        .listing
         .continues_by_cursor
-        .then(|| by_cursor(address, &listing, cursors));
-    let is_fragment = fragment::is_asked(request);
+        .then(|| by_cursor(address, &page.listing, cursors));
+    let comments_max = fragment.and_then(|fragment| fragment.comments_max);
+    if let Some(max) = comments_max {
+        page.listing.comments.truncate(usize::from(max.get()));
+    }
     let page = CommentsPage::new(
         context,
-        record.record(),
-        &listing,
+        page.record.record(),
+        &page.listing,
         by_cursor,
-        contrast,
-        is_fragment,
+        page.contrast,
+        fragment,
     );
-    let mut answer = match is_fragment {
-        true => render(status, &page.head, &page.as_list(), "'none'")?,
-        // The field for a page number is a form.
-        false => render(status, &page.head, &page, "'self'")?,
+    if fragment.is_some_and(|fragment| fragment.is_summary) {
+        // It changes with every comment.
+        let answer = render(status, &page.head, &page.summary(), "'none'")?;
+        return Ok(caching::kept_if(may_be_kept, answer));
+    }
+    let (text, tag) = page.written().map_err(ApiError::internal)?;
+    // The field for a page number is a form.
+    let forms = if fragment.is_some() {
+        "'none'"
+    } else {
+        "'self'"
     };
-    if let Some(validator) = page.validator().map_err(ApiError::internal)? {
+    let mut answer = rendered(status, &page.head, text, forms);
+    if let Some(tag) = tag {
         answer
             .headers_mut()
-            .insert(header::ETAG, caching::value(&validator));
+            .insert(header::ETAG, caching::value(&tag));
     }
-    if stats.is_none() || listing.has_empty_places || !exists || record == KnownRecord::Unreadable {
-        // Not cached, because a cache would keep it longer than a store is unavailable or behind,
-        // or the listing empty.
-        return Ok(caching::uncached(answer));
-    }
-    Ok(answer)
-}
-
-fn page_at(address: &PageAddress, cursor: Option<Cursor>) -> PageAt {
-    match (cursor, address.number) {
-        (Some(cursor), _) => PageAt::Cursor(cursor),
-        (None, Some(number)) if address.is_stable() => PageAt::Archive(number),
-        (None, None) if address.is_stable() => PageAt::Front,
-        (None, number) => PageAt::Number(number.unwrap_or(PageNumber::FIRST), None),
-    }
+    Ok(caching::kept_if(may_be_kept, answer))
 }
 
 fn by_cursor(address: &PageAddress, listing: &ListingPage, cursors: &CursorSealer) -> Neighbours {
@@ -210,6 +176,8 @@ fn failed(context: Context<'_>, error: ApiError) -> PageError {
     } else if let ApiError::Invalid { .. } = error {
         // The cursor is not of this listing, or its key is gone.
         lead(text("first-page"), first);
+    } else if address.date.is_some() {
+        lead(text("first-page"), first);
     } else {
         lead(text("try-again"), address.canonical());
         if is_later_page && address.is_stable() {
@@ -229,9 +197,10 @@ fn failed(context: Context<'_>, error: ApiError) -> PageError {
     } else {
         "meanwhile-others"
     });
-    PageError {
+    let error = PageError {
         error,
         help: Help { meanwhile, links },
         language: None,
-    }
+    };
+    error.of_filter(&address.query.filter)
 }

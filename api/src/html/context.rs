@@ -28,17 +28,19 @@ pub(super) struct FilterLink {
 }
 
 impl<'page> Context<'page> {
-    pub(super) fn new(
-        site: &'page Site,
-        address: &'page PageAddress,
-        stats: Option<&'page Stats>,
-    ) -> Self {
+    /// Of a page that has not been read.
+    pub(super) fn new(site: &'page Site, address: &'page PageAddress) -> Self {
         Self {
             site,
             t: site.interface_of(&address.query.filter),
             address,
-            stats,
+            stats: None,
         }
+    }
+
+    /// The same with what the page index counted.
+    pub(super) fn counted(self, stats: Option<&'page Stats>) -> Self {
+        Self { stats, ..self }
     }
 
     /// The number of comments of a filter. `None` if it was not counted: the page index is

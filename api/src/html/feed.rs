@@ -11,13 +11,14 @@ use model::{Comment, Filter, ListingOrder, PageNumber, Timestamp};
 use super::address::{self, PageAddress};
 use crate::{
     error::ApiError,
-    http::{answer_memory::AnswerMemory, error_page::PageError},
+    http::{answer_memory::AnswerMemory, caching, error_page::PageError},
     links,
     read::{
         ListingQuery,
-        page::{PageAt, PageRequest, WantedBesides},
+        cursor::CursorSealer,
+        page::{self, Asked, NotShown, Shown, ShownPage, WantedBesides},
     },
-    site::Site,
+    site::{PastTheEnd, Site},
     store::StoreClients,
     texts::Interface,
 };
@@ -40,64 +41,76 @@ pub(super) async fn feed(
     stores: web::Data<StoreClients>,
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
+    cursors: web::Data<CursorSealer>,
 ) -> Result<HttpResponse, PageError> {
     let (address, spelling) = address::read(&request)?;
     if !address::is_same_path(request.uri().path(), &address.feed()) {
-        return Ok(address::moved(&address.feed(), spelling.foreign()));
+        return Ok(spelling.moved(address.feed()));
     }
-    let answered = async {
-        let query = ListingQuery {
-            order: ListingOrder::Newest,
-            ..address.query.clone()
-        };
-        let page = PageRequest {
-            query: &query,
-            at: PageAt::Number(PageNumber::FIRST, None),
-        };
-        memory.make_room(&request, page.comments_max()).await?;
-        let listing = page
-            .read(&stores, WantedBesides::PAGE_ALONE)
-            .await
-            .listing?
-            .unwrap_or_default();
-        // A feed needs the time of a change, which only a comment has.
-        let Some(updated) = listing
-            .comments
-            .iter()
-            .map(|comment| comment.revision.instant())
-            .max()
-        else {
-            let exists = query.exists_without_comments(&stores).await;
-            return Err(exists.err().unwrap_or(ApiError::NoRoute).into());
-        };
-        let record = stores.known_record(&query.product).await;
-        let name = match record.record() {
-            Some(record) => &record.details.name,
-            None => query.product.as_str(),
-        };
-        let t = site.interface_of(&query.filter);
-        let title = title(t, name, &query.filter);
-        let feed = Feed {
-            site: &site,
-            t,
-            address: &address,
-            title,
-            updated,
-            comments: &listing.comments,
-        };
-        let body = feed.render().map_err(ApiError::internal)?;
-        let mut answer = HttpResponse::Ok();
-        answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
-        // A search result should lead to a page.
-        answer.insert_header(("X-Robots-Tag", "noindex"));
-        if listing.total.is_none() || listing.has_empty_places {
-            answer.insert_header(crate::http::caching::NO_STORE);
-        }
-        Ok::<_, PageError>(answer.body(body))
+    let query = ListingQuery {
+        order: ListingOrder::Newest,
+        ..address.query.clone()
     };
-    answered
-        .await
-        .map_err(|error| error.of_filter(&address.query.filter))
+    let asked = Asked {
+        query: &query,
+        is_stable: false,
+        number: Some(PageNumber::FIRST),
+        as_of: None,
+        cursor: None,
+        date: None,
+        past_the_end: PastTheEnd::NotFound,
+        besides: WantedBesides {
+            record: true,
+            ..WantedBesides::PAGE_ALONE
+        },
+    };
+    let answered = match page::show(&asked, &request, &stores, &memory, &cursors).await {
+        Ok(Shown::Page(page)) => answer(&address, *page, &stores, &site).await,
+        // A page by number is where its number is.
+        Ok(Shown::Elsewhere { .. }) => Err(ApiError::NoRoute.into()),
+        Err(NotShown { error, .. }) => Err(error.into()),
+    };
+    answered.map_err(|error| error.of_filter(&query.filter))
+}
+
+async fn answer(
+    address: &PageAddress,
+    page: ShownPage,
+    stores: &StoreClients,
+    site: &Site,
+) -> Result<HttpResponse, PageError> {
+    let query = &address.query;
+    // A feed needs the time of a change, which only a comment has.
+    let Some(updated) = page
+        .listing
+        .comments
+        .iter()
+        .map(|comment| comment.revision.instant())
+        .max()
+    else {
+        let exists = query.exists_without_comments(stores).await;
+        return Err(exists.err().unwrap_or(ApiError::NoRoute).into());
+    };
+    let name = match page.record.record() {
+        Some(record) => &record.details.name,
+        None => query.product.as_str(),
+    };
+    let t = site.interface_of(&query.filter);
+    let title = title(t, name, &query.filter);
+    let feed = Feed {
+        site,
+        t,
+        address,
+        title,
+        updated,
+        comments: &page.listing.comments,
+    };
+    let body = feed.render().map_err(ApiError::internal)?;
+    let mut answer = HttpResponse::Ok();
+    answer.insert_header((header::CONTENT_TYPE, format!("{ATOM}; charset=utf-8")));
+    // A search result should lead to a page.
+    answer.insert_header(("X-Robots-Tag", "noindex"));
+    Ok(caching::kept_if(page.may_be_kept(), answer.body(body)))
 }
 
 /// "Comments on espresso-machine, in English".

@@ -126,6 +126,11 @@ impl<'page> Filters<'page> {
         }
     }
 
+    /// Whether a choice of a language changes anything: the product has several, or one is chosen.
+    pub(super) fn offers_languages(&self) -> bool {
+        self.languages.len() > 2 || self.languages.iter().skip(1).any(|choice| choice.current)
+    }
+
     /// Whether the language in use is among those that are shown on demand.
     pub(super) fn more_is_open(&self) -> bool {
         self.more_languages.iter().any(|choice| choice.current)

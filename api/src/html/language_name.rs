@@ -7,14 +7,22 @@ use model::Language;
 /// "English", "Portuguese (pt-BR)"; the tag when the language has no name.
 pub(super) fn english_name(language: &Language) -> String {
     match known(language) {
-        Some(known) => named(language, known.to_name()),
+        // Without what only linguists need: "Tonga (Tonga Islands)", "Occitan (post 1500)".
+        Some(known) => {
+            let name = known.to_name();
+            named(language, name.split(" (").next().unwrap_or(name))
+        }
         None => language.to_string(),
     }
 }
 
-/// "Deutsch", "português (pt-BR)"; `None` when the language has no name in itself.
+/// "Deutsch", "português (pt-BR)"; `None` when the language has no name in itself, several, or one
+/// with a transliteration.
 pub(super) fn native_name(language: &Language) -> Option<String> {
-    Some(named(language, known(language)?.to_autonym()?))
+    let known = known(language)?;
+    let name = known.to_autonym()?;
+    let is_one_name = !name.contains(['(', ',', ';', '/']) && name != known.to_639_3();
+    is_one_name.then(|| named(language, name))
 }
 
 /// Only the language of the tag: `pt-BR` is Portuguese.
@@ -80,6 +88,9 @@ mod tests {
             ("he", "Hebrew", Some("עברית")),
             ("fil", "Filipino", Some("Filipino")),
             ("mul", "Multiple languages", None),
+            ("ba", "Bashkir", None),
+            ("to", "Tonga", Some("lea fakatonga")),
+            ("und", "Undetermined", None),
             ("x-pig", "x-pig", None),
             ("qqq", "qqq", None),
         ] {

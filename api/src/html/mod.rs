@@ -45,7 +45,7 @@ use crate::{
         caching,
         error_page::{PageError, html},
         path_and_query::path_part,
-        routing::{cached, get},
+        routing::{cached, get, options},
     },
     links,
     read::ListingQuery,
@@ -55,10 +55,12 @@ use crate::{
 use head::Head;
 
 pub(crate) fn configure(config: &mut web::ServiceConfig, max_age_seconds: u32) {
+    let start = cached("/", "GET, HEAD, OPTIONS", max_age_seconds);
+    let start = start.route(options().to(|| async { HttpResponse::NoContent().finish() }));
+    config.service(start.route(get().to(products::start)));
     let mut page = |path: &str, route: Route| {
         config.service(cached(path, "GET, HEAD", max_age_seconds).route(route));
     };
-    page("/", get().to(products::start));
     page(links::PRODUCTS, get().to(products::list));
     page("/static/style.css", asset(|site| &site.look.style_sheet));
     page(
@@ -110,11 +112,25 @@ fn render(
     form_action: &str,
 ) -> Result<HttpResponse, PageError> {
     let body = template.render().map_err(ApiError::internal)?;
+    Ok(rendered(status, head, body, form_action))
+}
+
+/// The answer with the text of a page.
+fn rendered(status: StatusCode, head: &Head<'_>, body: String, form_action: &str) -> HttpResponse {
     let mut answer = HttpResponse::build(status);
     if let Some(links) = head.link_header() {
         answer.insert_header((header::LINK, links));
     }
-    Ok(html(&mut answer, head.picture.as_ref(), form_action, body))
+    let mut picture_origins = Vec::new();
+    picture_origins.extend(
+        head.picture
+            .as_ref()
+            .map(|picture| picture.origin().to_owned()),
+    );
+    for host in &head.site.settings.photo_hosts {
+        picture_origins.push(host.origin());
+    }
+    html(&mut answer, &picture_origins, form_action, body)
 }
 
 async fn comment(

@@ -75,10 +75,15 @@ impl PagePosition {
         })
     }
 
-    /// The greatest number that leads to a page; `None` when the listing has one page, or nobody
-    /// knows how many.
+    /// The greatest number of a page; `None` when the listing has one page, or nobody knows how many.
+    /// The front page has no number.
     pub(super) fn last_number(self) -> Option<u64> {
-        self.numbers().1.filter(|pages| *pages > 1)
+        match self {
+            Self::Counted { total_pages, .. } => total_pages.filter(|pages| *pages > 1),
+            Self::Front { archived } => archived.filter(|archived| *archived > 0),
+            Self::Archive { archived, .. } => Some(archived),
+            Self::Unknown => None,
+        }
     }
 
     /// "page 7", unless it is the page that the listing begins with; "continued" if its number is
@@ -92,13 +97,17 @@ impl PagePosition {
         Some(t.page("page-number", number?))
     }
 
-    /// "page 7 of 614", if there are several pages and this one has a number.
+    /// "page 7 of 614", if there are several pages and this one has a number. "From the oldest" in
+    /// stable numbering, where the newest comments are on the page without a number.
     pub(super) fn of_all(self, t: &Interface) -> Option<String> {
-        let (number, pages) = self.numbers().0.zip(self.last_number())?;
-        Some(t.with(
-            "page-of-pages",
-            [("page", number.into()), ("pages", pages.into())],
-        ))
+        let (number, _) = self.numbers();
+        let pages = self.last_number()?;
+        let id = if matches!(self, Self::Archive { .. }) {
+            "page-of-archive"
+        } else {
+            "page-of-pages"
+        };
+        Some(t.with(id, [("page", number?.into()), ("pages", pages.into())]))
     }
 
     /// How many comments are on the pages that are counted before this one, if that is known.

@@ -7,7 +7,7 @@ use futures_util::future::join_all;
 use model::{Filter, PageNumber, PageSize, WebUrl};
 
 use super::{
-    address::{Parameters, Spelling, moved, parse_number, single},
+    address::{Parameters, Spelling, parse_number, single},
     head::Head,
     page_bar::{BarItem, page_bar},
     render,
@@ -89,14 +89,8 @@ fn read_address(request: &HttpRequest) -> Result<(PageNumber, Spelling), ApiErro
         .unwrap_or(PageNumber::FIRST);
     let canonical = path(number);
     let (_, canonical_query) = canonical.split_once('?').unwrap_or((&canonical, ""));
-    let spelling = if ours.join("&") == canonical_query {
-        Spelling::Canonical
-    } else {
-        Spelling::Other {
-            foreign: foreign.join("&"),
-        }
-    };
-    Ok((number, spelling))
+    let is_canonical = ours.join("&") == canonical_query;
+    Ok((number, Spelling::new(is_canonical, &foreign)))
 }
 
 fn path(number: PageNumber) -> String {
@@ -184,8 +178,8 @@ pub(super) async fn list(
     site: web::Data<Site>,
 ) -> Result<HttpResponse, PageError> {
     let (number, spelling) = read_address(&request)?;
-    if let Spelling::Other { foreign } = spelling {
-        return Ok(moved(&path(number), &foreign));
+    if !spelling.is_canonical {
+        return Ok(spelling.moved(path(number)));
     }
     let walk = match products
         .into_inner()
@@ -196,20 +190,15 @@ pub(super) async fn list(
         Err(ApiError::PastTheEnd { total_pages, .. })
             if site.settings.past_the_end == PastTheEnd::Redirect =>
         {
-            return Ok(caching::lead_to(
-                &numbered(total_pages).unwrap_or_else(|| links::product_list(None)),
-            ));
+            let last = numbered(total_pages).unwrap_or_else(|| links::product_list(None));
+            return Ok(caching::lead_to(&spelling.led(last)));
         }
         Err(error) => return Err(failed(site.interface(), number, error)),
     };
     let (entries, is_whole) = entries(&stores, walk.page(number, PageSize::default())).await;
     let page = ProductsPage::new(&site, number, &walk, entries);
     let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole {
-        answer
-    } else {
-        caching::uncached(answer)
-    })
+    Ok(caching::kept_if(is_whole, answer))
 }
 
 #[derive(Template)]
@@ -249,7 +238,13 @@ pub(super) async fn start(
     let has_products = walk.as_ref().is_none_or(|walk| walk.total() > 0);
     let may_index = has_products && site.settings.indexable.admits(&Filter::ANY);
     let t = site.interface();
-    let mut head = Head::of_page(&site, "/", t.text("title-start").into_owned(), may_index);
+    // In the demo the page also describes Pagemark.
+    let title = if site.shows_demo() {
+        "title-start"
+    } else {
+        "all-products"
+    };
+    let mut head = Head::of_page(&site, "/", t.text(title).into_owned(), may_index);
     head.description = Some(t.text("about").into_owned());
     let (products, is_whole) = match &walk {
         Some(walk) => {
@@ -263,11 +258,7 @@ pub(super) async fn start(
     };
     let page = StartPage { head, t, products };
     let answer = render(StatusCode::OK, &page.head, &page, "'none'")?;
-    Ok(if is_whole {
-        answer
-    } else {
-        caching::uncached(answer)
-    })
+    Ok(caching::kept_if(is_whole, answer))
 }
 
 /// The addresses of the list's pages, at most `max`; `None` without products.
@@ -289,7 +280,7 @@ mod tests {
     fn read(query: &str) -> Result<(PageNumber, bool), ApiError> {
         let uri = format!("/products{query}");
         let (number, spelling) = read_address(&TestRequest::with_uri(&uri).to_http_request())?;
-        Ok((number, spelling == Spelling::Canonical))
+        Ok((number, spelling.is_canonical))
     }
 
     #[test]

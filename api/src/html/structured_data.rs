@@ -12,7 +12,7 @@
 //!   data. Without the page index the average is unknown, so then only a page with an authored
 //!   comment has structured data.
 
-use model::{Comment, Gtin, ProductDetails, ProductId, Timestamp};
+use model::{Comment, Documented, Gtin, ProductDetails, ProductId, Timestamp};
 use serde::Serialize;
 
 use super::{
@@ -58,7 +58,7 @@ struct Named<'page> {
 /// The rating of a comment, or the average of all: schema.org's `Rating` or `AggregateRating`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SchemaRating<Value> {
+pub(super) struct SchemaRating<Value> {
     #[serde(rename = "@type")]
     kind: &'static str,
     best_rating: u8,
@@ -91,10 +91,14 @@ struct SchemaReview<'page> {
     author: Named<'page>,
     #[serde(skip_serializing_if = "Option::is_none")]
     date_published: Option<Timestamp>,
+    /// The photos that the page shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    image: Vec<String>,
     in_language: &'page str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'page str>,
-    review_body: &'page str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_body: Option<&'page str>,
     review_rating: SchemaRating<u8>,
 }
 
@@ -120,9 +124,7 @@ pub(super) fn of_page(
         context: "https://schema.org",
         id: &url,
         kind: "Product",
-        aggregate_rating: average.map(|average| {
-            SchemaRating::new("AggregateRating", average.decimal(), Some(average.total))
-        }),
+        aggregate_rating: average.map(average_of),
         brand: details.brand.as_deref().map(|name| Named {
             kind: "Brand",
             name,
@@ -139,6 +141,19 @@ pub(super) fn of_page(
     }))
 }
 
+/// The average of a product: schema.org's `AggregateRating`.
+pub(super) fn average_of(average: &Average) -> SchemaRating<String> {
+    SchemaRating::new("AggregateRating", average.decimal(), Some(average.total))
+}
+
+fn photos(site: &Site, comment: &Comment) -> Vec<String> {
+    let Some(attributes) = &comment.site.attributes else {
+        return Vec::new();
+    };
+    let photos = site.shown(Documented::of(attributes).photos);
+    photos.iter().map(|photo| photo.url.to_string()).collect()
+}
+
 /// The review of a comment; `None` without an author.
 fn review<'page>(site: &Site, comment: &'page Comment) -> Option<SchemaReview<'page>> {
     let author = comment.text.author.as_deref()?;
@@ -151,9 +166,10 @@ fn review<'page>(site: &Site, comment: &'page Comment) -> Option<SchemaReview<'p
         },
         date_published: Some(comment.created_at)
             .filter(|date| date.is_between_1970_and(process::now())),
+        image: photos(site, comment),
         in_language: comment.language.as_str(),
         name: comment.text.title.as_deref(),
-        review_body: displayed(&comment.text.body),
+        review_body: comment.text.body.as_deref().map(displayed),
         review_rating: SchemaRating::new("Rating", comment.rating.get(), None),
     })
 }

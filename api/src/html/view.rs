@@ -1,11 +1,13 @@
 //! The texts that the template of a page of comments shows.
 
+use std::sync::LazyLock;
+
 use askama::Template;
 use model::{
-    Comment, Documented, Filter, Language, ListingOrder, ProductDetails, ProductRecord, Reply,
-    WebUrl,
+    Comment, Documented, Filter, Language, ListingOrder, Photo, ProductDetails, ProductRecord,
+    Reply, WebUrl,
 };
-use sha2::Digest;
+use sha2::{Digest, Sha256};
 
 use super::{
     address::PageAddress,
@@ -15,8 +17,10 @@ use super::{
     feed,
     filters::{Filters, chips},
     fold::{self, Folded},
+    fragment::Fragment,
     head::Head,
     language_name::{self, direction},
+    script_json::ScriptJson,
     structured_data,
     words::{self, displayed},
 };
@@ -34,19 +38,28 @@ use crate::{
     texts::Interface,
 };
 
-/// What shapes a page, besides its content, its texts and the settings: the version of the service,
-/// and the page's templates.
-const SHAPE: &str = concat!(
+/// Stands for what shapes a page, besides its content, its texts and the settings: the version of the
+/// service, and the page's templates.
+static SHAPE: LazyLock<[u8; 32]> = LazyLock::new(|| Sha256::digest(TEMPLATES).into());
+
+const TEMPLATES: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     include_str!("../../templates/base.html"),
     include_str!("../../templates/chips.html"),
     include_str!("../../templates/comments.html"),
     include_str!("../../templates/language.html"),
     include_str!("../../templates/pages.html"),
+    include_str!("../../templates/photos.html"),
     include_str!("../../templates/reply.html"),
     include_str!("../../templates/reply_author.html"),
     include_str!("../../templates/text.html"),
 );
+
+/// Before what the entity tag of a page leaves out, while the page is written. No text of a page has
+/// this mark, because their `<` is escaped.
+pub(super) const VARYING: &str = "<!varying>";
+/// After what the entity tag of a page leaves out.
+pub(super) const LASTING: &str = "<!lasting>";
 
 #[derive(Template)]
 #[template(path = "comments.html", blocks = ["list"])]
@@ -59,7 +72,6 @@ pub(super) struct CommentsPage<'page> {
     listing: &'page ListingPage,
     /// The name of the product; its id where no name is known.
     name: &'page str,
-    details: Option<&'page ProductDetails>,
     language_of_name: Option<&'page Language>,
     shop: Option<&'page WebUrl>,
     /// The filter and the page number in words, such as "in English, rated 5, page 3"; empty for
@@ -73,40 +85,56 @@ pub(super) struct CommentsPage<'page> {
     has_comments: bool,
     /// The most recent positive and critical comments; on the front page of all comments only.
     contrast: Option<[(Side, &'static str, &'static str); 2]>,
-    /// Whether only the list is shown, inside a page of another site.
+    /// What is shown inside a page of another site; `None` for the page itself.
+    fragment: Option<Fragment>,
     is_fragment: bool,
-    /// Whether it shows what changes with comments on other pages: not only for
-    /// [`CommentsPage::validator`].
-    is_whole: bool,
+    /// Whether the fragment shows the first comments of the page only.
+    is_excerpt: bool,
+    /// Where customers write, if the site says so.
+    write: Option<String>,
+    /// The marks around what changes with comments on other pages, in an archive page; empty in other
+    /// pages, whose tags cover all of it.
+    marks: [&'static str; 2],
     /// A line for engineers, in the demo: what the page has cost.
     cost: Option<String>,
 }
 
-/// A comment, with what would cost most to write twice: into the answer and into the entity tag.
+/// The average and the number of comments, as a link to the page.
+#[derive(Template)]
+#[template(path = "summary.html")]
+pub(super) struct Summary<'page> {
+    context: Context<'page>,
+    base: &'page str,
+}
+
+/// A comment as it is shown.
 struct CommentView<'page> {
     comment: &'page Comment,
     language_name: String,
     direction: &'static str,
     out_of_5: String,
-    body: Folded,
+    body: Option<Folded>,
     time: String,
     is_verified: bool,
     /// The shop's reply, which is taken to be in the comment's language.
     reply: Option<(Folded, Reply)>,
+    photos: Vec<Photo>,
 }
 
 impl<'page> CommentsPage<'page> {
     /// A page of a product with this record. Without the page index it has neither totals nor
     /// stats. `by_cursor` are its neighbours where no number leads to them. As a fragment, only its
-    /// list will be shown.
+    /// list or a summary will be shown.
     pub(super) fn new(
         context: Context<'page>,
         record: Option<&'page ProductRecord>,
         listing: &'page ListingPage,
         by_cursor: Option<Neighbours>,
         contrast: Option<Contrast>,
-        is_fragment: bool,
+        fragment: Option<Fragment>,
     ) -> Self {
+        let is_fragment = fragment.is_some();
+        let is_excerpt = fragment.is_some_and(|fragment| fragment.comments_max.is_some());
         let Context {
             site, t, address, ..
         } = context;
@@ -150,7 +178,6 @@ impl<'page> CommentsPage<'page> {
             position,
             listing,
             name: name_of(query, details),
-            details,
             language_of_name: details.and_then(|details| details.language.as_ref()),
             shop: details.and_then(|details| details.url.as_ref()),
             which: t.joined([t.filter(&query.filter), position.number(t)]),
@@ -159,58 +186,85 @@ impl<'page> CommentsPage<'page> {
             comments: listing
                 .comments
                 .iter()
-                .map(|comment| CommentView::new(t, comment))
+                .map(|comment| CommentView::new(context, comment))
                 .collect(),
             has_comments: !is_empty || context.count(&Filter::ANY) != Some(0),
             contrast,
+            fragment,
             is_fragment,
-            is_whole: true,
+            is_excerpt,
+            write: site
+                .settings
+                .write_url
+                .as_ref()
+                .map(|url| url.of(&query.product)),
+            marks: if is_archive(position) {
+                [VARYING, LASTING]
+            } else {
+                ["", ""]
+            },
             cost,
         }
     }
 
-    /// The entity tag of an archive page, and in the demo of any page; `None` for any other page.
+    /// The text of the page, or of its list in a fragment. With it the entity tag of an archive page,
+    /// and in the demo of any page; `None` for any other page.
     ///
-    /// It leaves out the cost, and on an archive page what changes with comments on other pages. It
-    /// covers what shapes these parts: the version of the service, the templates, the texts and the
-    /// settings.
-    ///
-    /// The page is rendered into the tag, so its text is not in memory a second time.
+    /// The tag leaves out what stands between [`VARYING`] and [`LASTING`]: the cost, and on an archive
+    /// page what changes with comments on other pages. It covers all the rest. It also covers what shapes
+    /// the parts that it leaves out: the version of the service, the templates, the texts and the settings.
     ///
     /// # Errors
     /// The template's.
-    pub(super) fn validator(mut self) -> Result<Option<String>, askama::Error> {
-        let is_archive = is_archive(self.position);
-        if !is_archive && self.cost.is_none() {
-            return Ok(None);
-        }
-        self.is_whole = !is_archive;
-        self.cost = None;
-        if is_archive && self.head.structured_data.is_some() {
-            let without_average = None;
-            self.head.structured_data = structured_data::of_page(
-                self.head.site,
-                &self.address.query.product,
-                self.details,
-                without_average,
-                &self.listing.comments,
-            );
+    pub(super) fn written(&self) -> Result<(String, Option<String>), askama::Error> {
+        let marked = if self.is_fragment {
+            self.as_list().render()?
+        } else {
+            self.render()?
+        };
+        if !is_archive(self.position) && self.cost.is_none() {
+            return Ok((marked, None));
         }
         let mut tag = WeakTagWriter::default();
         for shape in [
-            SHAPE.as_bytes(),
+            SHAPE.as_slice(),
             self.head.site.settings_of_pages().as_bytes(),
             &self.t.version,
         ] {
             tag.0.update(shape);
         }
-        self.render_into(&mut tag)?;
-        Ok(Some(tag.finish()))
+        let mut text = String::with_capacity(marked.len());
+        for (lasting, varying) in parts(&marked) {
+            tag.0.update(lasting);
+            text.push_str(lasting);
+            text.push_str(varying);
+        }
+        Ok((text, Some(tag.finish())))
+    }
+
+    pub(super) fn summary(&self) -> Summary<'_> {
+        Summary {
+            context: self.context,
+            base: &self.head.base,
+        }
+    }
+
+    /// The level of a heading that has this one on the page; `None` if it is the same.
+    fn level(&self, on_page: u8) -> Option<u8> {
+        self.fragment?.level(on_page)
     }
 
     fn has_neighbours(&self) -> bool {
-        self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some()
+        let leads_on = self.head.neighbours.prev.is_some() || self.head.neighbours.next.is_some();
+        leads_on && !self.is_excerpt
     }
+}
+
+/// The parts of a marked text: each time what the tag covers, and then what it leaves out.
+fn parts(marked: &str) -> impl Iterator<Item = (&str, &str)> {
+    marked
+        .split(LASTING)
+        .map(|part| part.split_once(VARYING).unwrap_or((part, "")))
 }
 
 /// The name of a product; its id where no name is known.
@@ -323,11 +377,19 @@ fn head<'page>(
         average.as_ref(),
         &listing.comments,
     );
+    if let (Some(average), Some(ScriptJson(json)), None) =
+        (&average, &mut head.structured_data, lasting_average)
+    {
+        // The page's average is the first one in it.
+        let ScriptJson(average) = ScriptJson::new(&structured_data::average_of(average));
+        *json = json.replacen(&average, &[VARYING, &average, LASTING].concat(), 1);
+    }
     head
 }
 
 impl<'page> CommentView<'page> {
-    fn new(t: &Interface, comment: &'page Comment) -> Self {
+    fn new(context: Context<'page>, comment: &'page Comment) -> Self {
+        let Context { site, t, .. } = context;
         let direction = direction(&comment.language);
         let documented = comment
             .site
@@ -340,9 +402,14 @@ impl<'page> CommentView<'page> {
             language_name: t.language_name(&comment.language),
             direction,
             out_of_5: t.out_of_5(comment.rating),
-            body: Folded::new(direction, displayed(&comment.text.body)),
+            body: comment
+                .text
+                .body
+                .as_deref()
+                .map(|body| Folded::new(direction, displayed(body))),
             time: t.day(comment.created_at),
             is_verified: documented.is_verified,
+            photos: site.shown(documented.photos),
             reply: documented.reply.map(|reply| {
                 let text = Folded::new(direction, displayed(&reply.text));
                 (text, reply)
@@ -394,17 +461,13 @@ mod tests {
             settled: Some(total),
             ..ListingPage::default()
         };
-        let context = Context::new(&site, &address, None);
-        let page = || CommentsPage::new(context, record, &listing, None, None, false);
-        let stable = CommentsPage {
-            is_whole: false,
-            ..page()
-        };
-        Rendered {
-            whole: page().render().unwrap(),
-            stable: stable.render().unwrap(),
-            tag: page().validator().unwrap(),
-        }
+        let context = Context::new(&site, &address);
+        let page = CommentsPage::new(context, record, &listing, None, None, None);
+        let (whole, tag) = page.written().unwrap();
+        assert!(!whole.contains(VARYING) && !whole.contains(LASTING));
+        let marked = page.render().unwrap();
+        let stable = parts(&marked).map(|(lasting, _)| lasting).collect();
+        Rendered { whole, stable, tag }
     }
 
     #[test]

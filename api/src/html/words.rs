@@ -24,6 +24,12 @@ impl Average {
         })
     }
 
+    /// The nearest rating.
+    pub(super) fn rating(&self) -> Rating {
+        let rounded = u64::from(self.hundredths + 50) / 100;
+        Rating::new(rounded).unwrap_or(Rating::ALL[0])
+    }
+
     /// With two decimals, for programs: "4.27".
     pub(super) fn decimal(&self) -> String {
         format!("{}.{:02}", self.hundredths / 100, self.hundredths % 100)

@@ -25,9 +25,10 @@ use crate::error::ApiError;
 /// Answers larger than this need room in the memory for answers.
 const SMALL_BYTES: usize = 32 * 1024;
 
-/// The memory for one comment of the longest text while its page is made: 40 KB in the table's
-/// answer, 40 KB parsed, and 80 KB in the page, whose buffer doubles as it grows.
-const MAKING_COMMENT_BYTES: usize = 160 * 1024;
+/// The memory for one comment of the longest text while its page is made. The table's answer and the
+/// parsed comment have 40 KB each. The page has 80 KB, because its buffer doubles as it grows. The page
+/// without its marks has 40 KB.
+const MAKING_COMMENT_BYTES: usize = 200 * 1024;
 
 /// The longest wait for room: a page is made in less, so a short peak is served and not refused.
 const ROOM_TIMEOUT: Duration = Duration::from_millis(500);

@@ -20,9 +20,9 @@ const TOO_LARGE: ApiError = ApiError::BodyTooLarge {
 /// Multilingual Plane may be two escapes (`\ud83d\ude00`).
 const CHAR_MAX_BYTES: usize = 12;
 
-/// Maximum size of the rest of a body: other fields, the fields' names, white space. A byte of an
-/// author's id may be written as an escape of six.
-const OVERHEAD_BYTES: usize = 4 * 1024 + CommentAttributes::MAX_BYTES + AuthorId::MAX_BYTES * 6;
+/// Maximum size of the rest of a body: other fields, the fields' names, white space. A byte of
+/// attributes and of an author's id may be written as an escape of six.
+const OVERHEAD_BYTES: usize = 4 * 1024 + (CommentAttributes::MAX_BYTES + AuthorId::MAX_BYTES) * 6;
 
 /// The largest body, in whole KiB. It holds the longest allowed texts, however they are encoded.
 pub(crate) const BODY_MAX_BYTES: usize =

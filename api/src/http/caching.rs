@@ -22,15 +22,17 @@ use super::{audience::Audience, compression};
 use crate::entity_tag::{weak_tag, without_suffix};
 use crate::error::ApiError;
 
-/// `Cache-Control` of an answer that must not be cached: it is incomplete, because a store is down.
+/// `Cache-Control` of an answer that must not be cached.
 pub(crate) const NO_STORE: (header::HeaderName, &str) = (header::CACHE_CONTROL, "no-store");
 
-/// The answer, which no cache may keep: a cache would keep it longer than a store is unavailable.
-pub(crate) fn uncached(mut answer: HttpResponse) -> HttpResponse {
-    let (name, value) = NO_STORE;
-    answer
-        .headers_mut()
-        .insert(name, HeaderValue::from_static(value));
+/// The answer, which caches may keep only if it `may_be_kept`.
+pub(crate) fn kept_if(may_be_kept: bool, mut answer: HttpResponse) -> HttpResponse {
+    if !may_be_kept {
+        let (name, value) = NO_STORE;
+        answer
+            .headers_mut()
+            .insert(name, HeaderValue::from_static(value));
+    }
     answer
 }
 
@@ -52,7 +54,7 @@ pub(crate) async fn serve(
 ) -> Result<ServiceResponse, Error> {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let known = request.get_header::<IfNoneMatch>();
-    let coding = compression::wanted(&request);
+    let takes_gzip = compression::is_wanted(&request);
     let audience = Audience::of_path(request.path());
     let (request, answer) = next.call(request).await?.into_parts();
     let (mut answer, body) = answer.into_parts();
@@ -85,7 +87,7 @@ pub(crate) async fn serve(
             body = Bytes::new();
         }
     }
-    let body = compression::compress(coding, &mut answer, body).await;
+    let body = compression::compress(takes_gzip, &mut answer, body).await;
     let body = body.map_err(|error| audience.error(ApiError::internal(error.to_string())))?;
     Ok(ServiceResponse::new(
         request,

@@ -1,5 +1,5 @@
-//! Cross-origin access. Scripts of other sites may read the JSON API and the fragments of pages.
-//! These answers are public and depend on nothing that a browser adds. So
+//! Cross-origin access. Scripts of other sites may read the JSON API, the fragments of pages, and the
+//! web component, which browsers load as a module only then. These answers are public and depend on nothing that a browser adds. So
 //! `Access-Control-Allow-Origin` is `*` for all origins, and caches need not distinguish origins
 //! (Fetch, section 3.2). Scripts may not write, because a write token does not belong in a page.
 //!
@@ -21,6 +21,9 @@ use super::routing::changed;
 /// Answer headers that a script may read besides those that Fetch always allows.
 const EXPOSED: &str = "ETag, Link, Location, Retry-After, X-Request-Id";
 
+/// Where the answers are that scripts of any site may read.
+const PATHS: [&str; 4] = ["/api/", "/fragment/", "/openapi.json", "/static/"];
+
 const PREFLIGHT: [(HeaderName, &str); 4] = [
     (header::ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
     (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD"),
@@ -33,13 +36,13 @@ const PREFLIGHT: [(HeaderName, &str); 4] = [
     (header::ACCESS_CONTROL_MAX_AGE, "7200"),
 ];
 
-/// Lets scripts of any site read the answers of the JSON API and fragments, including errors.
+/// Lets scripts of any site read the answers at [`PATHS`], including errors.
 pub(crate) async fn admit(
     request: ServiceRequest,
     next: Next<BoxBody>,
 ) -> Result<ServiceResponse, Error> {
     let path = request.path();
-    if !path.starts_with("/api/") && !path.starts_with("/fragment/") && path != "/openapi.json" {
+    if !PATHS.iter().any(|open| path.starts_with(open)) {
         return next.call(request).await;
     }
     if is_preflight(request.method(), request.headers()) {

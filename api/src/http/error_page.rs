@@ -7,26 +7,28 @@ use actix_web::{
         header::{self, ContentType},
     },
 };
-use model::{Filter, WebUrl};
+use model::Filter;
 use thiserror::Error;
 
 use crate::{error::ApiError, texts::InterfaceLanguage};
 
 /// An answer with an HTML body, whose forms may be sent to `form_action`: `'none'` or `'self'`.
 ///
-/// A page loads its style sheet, its icon, and perhaps a picture. It loads nothing else, even if a
-/// text smuggles it in. Browsers do not execute structured data, so no source of scripts is
+/// A page loads its style sheet, its icon, and pictures from these origins. It loads nothing else,
+/// even if a text smuggles it in. Browsers do not execute structured data, so no source of scripts is
 /// allowed. Without scripts, only the tools that judge pages connect anywhere: they fetch
 /// `robots.txt` in the page's name.
 pub(crate) fn html(
     answer: &mut HttpResponseBuilder,
-    picture: Option<&WebUrl>,
+    picture_origins: &[String],
     form_action: &str,
     body: String,
 ) -> HttpResponse {
-    let pictures = picture
-        .map(|picture| format!(" {}", picture.origin()))
-        .unwrap_or_default();
+    let mut pictures = String::new();
+    for origin in picture_origins {
+        pictures.push(' ');
+        pictures.push_str(origin);
+    }
     let policy = format!(
         "default-src 'none'; style-src 'self'; img-src 'self'{pictures}; connect-src 'self'; base-uri 'none'; \
          form-action {form_action}; frame-ancestors 'none'"
@@ -78,6 +80,6 @@ impl ResponseError for PageError {
 
     /// The answer without its body, which `explanation::write` adds.
     fn error_response(&self) -> HttpResponse {
-        html(&mut self.error.answer(), None, "'none'", String::new())
+        html(&mut self.error.answer(), &[], "'none'", String::new())
     }
 }

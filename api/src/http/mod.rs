@@ -14,7 +14,7 @@ pub(crate) mod audience;
 pub(crate) mod base_path;
 pub(crate) mod body;
 pub(crate) mod caching;
-mod compression;
+pub(crate) mod compression;
 pub(crate) mod connection;
 pub(crate) mod cross_origin;
 pub(crate) mod error_page;

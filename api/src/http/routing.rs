@@ -38,6 +38,11 @@ pub(crate) fn get() -> Route {
     web::route().guard(guard::Any(guard::Get()).or(guard::Head()))
 }
 
+/// `OPTIONS`: what HAProxy asks at `/`, or at the path of its check, to know whether a server is up.
+pub(crate) fn options() -> Route {
+    web::route().guard(guard::Options())
+}
+
 /// Answers all other methods of a resource.
 pub(crate) fn not_allowed(allow: &'static str) -> Route {
     web::to(move |request: HttpRequest| async move {

@@ -23,10 +23,11 @@ pub(crate) struct CommentBody<'comment> {
     created_at: Timestamp,
     #[schema(required)]
     title: Option<&'comment str>,
-    body: &'comment str,
+    #[schema(required)]
+    body: Option<&'comment str>,
     #[schema(required)]
     author: Option<&'comment str>,
-    /// What the site stores with it, to the letter. Everybody may read it.
+    /// What the site stores with it. Everybody may read it.
     #[schema(value_type = Option<Object>, required)]
     attributes: Option<&'comment CommentAttributes>,
     /// The author's id at the site. Only in answers to requests with a known token about this one
@@ -71,7 +72,7 @@ impl<'comment> From<&'comment Comment> for CommentBody<'comment> {
             rating: comment.rating.get(),
             created_at: comment.created_at,
             title: comment.text.title.as_deref(),
-            body: &comment.text.body,
+            body: comment.text.body.as_deref(),
             author: comment.text.author.as_deref(),
             attributes: comment.site.attributes.as_ref(),
             author_id: None,

@@ -44,7 +44,8 @@ fn fields() -> ObjectBuilder {
         (
             "body",
             schema::body(),
-            "The text, with at least one visible character; line breaks and tabs are its only control characters",
+            "The text; without a visible character there is none. Line breaks and tabs are its only control characters; line ends \
+             become line feeds",
         ),
         (
             "author",
@@ -54,8 +55,8 @@ fn fields() -> ObjectBuilder {
         (
             CommentAttributes::FIELD,
             attributes,
-            "Any object of at most 4,096 bytes of JSON without white space, and at most 32 levels; kept to the letter. \
-             Everybody may read it. Pages for people show `verified` (`true`) and `reply` (an object with `text`, perhaps \
+            "Any object of at most 4,096 bytes of JSON without white space and escapes, and at most 32 levels. Kept in one \
+             spelling: sorted keys, numbers and texts in their shortest usual form. Everybody may read it. Pages for people show `verified` (`true`) and `reply` (an object with `text`, perhaps \
              `author` and `at`)",
         ),
         (
@@ -76,7 +77,7 @@ impl PartialSchema for NewCommentBody {
             "language": "en", "rating": 5, "title": "Well made", "body": "Two years, every day.\nNo trouble.",
             "author": "Ada", "attributes": { "verified": true }, "author_id": "customer-4711",
         });
-        let required = ["language", "rating", "body"];
+        let required = ["language", "rating"];
         required
             .into_iter()
             .fold(fields(), ObjectBuilder::required)
@@ -120,7 +121,7 @@ pub(super) fn new_comment(
         status: None,
         text: CommentText {
             title: title.flatten(),
-            body: body.ok_or_else(|| missing("body"))?,
+            body: body.flatten(),
             author: author.flatten(),
         },
         site: SiteData {
@@ -176,7 +177,7 @@ pub(super) fn change(fields: &Fields) -> Result<CommentPatch, ApiError> {
             .map(CommentText::new_title)
             .transpose()?,
         body: fields
-            .text("body")?
+            .text_or_null("body")?
             .map(CommentText::new_body)
             .transpose()?,
         author: fields
@@ -244,7 +245,6 @@ mod tests {
 
     #[test]
     fn every_wrong_field_is_named() {
-        let blank = "\u{200b}\u{3164}\u{2800}\u{feff}";
         for (field, values) in [
             (
                 "rating",
@@ -261,10 +261,6 @@ mod tests {
             (
                 "body",
                 json!([
-                    "",
-                    " \n\t ",
-                    blank,
-                    null,
                     5,
                     "bell \u{7}",
                     "nul \0",
@@ -302,7 +298,7 @@ mod tests {
                 assert_eq!(refused_field(content(&whole.to_string())), field, "{value}");
             }
         }
-        for missing in ["language", "rating", "body"] {
+        for missing in ["language", "rating"] {
             let mut whole = json!({"language": "en", "rating": 5, "body": "b", "status": "hidden"});
             assert_eq!(refused_field(content(&whole.to_string())), "status");
             whole
@@ -313,6 +309,20 @@ mod tests {
         }
         let long = format!(r#"{{"{}": 1}}"#, long(1_000));
         assert_eq!(refused_field(content(&long)).chars().count(), 81);
+    }
+
+    #[test]
+    fn a_rating_may_have_no_text() {
+        let blank = "\u{200b}\u{3164}\u{2800}\u{feff}";
+        for body in [json!(null), json!(""), json!(" \n\t "), json!(blank)] {
+            let whole = json!({"language": "en", "rating": 5, "body": body});
+            let content = content(&whole.to_string()).unwrap();
+            assert_eq!(content.text.body, None, "{body}");
+            let change = patch(&json!({"body": body}).to_string()).unwrap();
+            assert_eq!(change.body, Some(None), "{body}");
+        }
+        let without = content(r#"{"language": "en", "rating": 5}"#).unwrap();
+        assert_eq!(without.text.body, None);
     }
 
     #[test]
@@ -328,7 +338,7 @@ mod tests {
             Some(Status::Hidden)
         );
         assert_eq!(refused_field(patch(r#"{"status": "shown"}"#)), "status");
-        for field in ["language", "rating", "body", "status"] {
+        for field in ["language", "rating", "status"] {
             assert_eq!(
                 refused_field(patch(&format!(r#"{{"{field}": null}}"#))),
                 field
@@ -391,14 +401,15 @@ mod tests {
             escaped("attributes"),
             format_args!(
                 "{{\"a\":\"{}\"}}",
-                "x".repeat(CommentAttributes::MAX_BYTES - 8)
+                "\\u0078".repeat(CommentAttributes::MAX_BYTES - 8)
             ),
             escaped("author_id"),
             "\\u0061".repeat(AuthorId::MAX_BYTES),
         );
         assert!(json.len() <= BODY_MAX_BYTES, "{} bytes", json.len());
         let content = content(&json).unwrap();
-        assert_eq!(content.text.body, "😀".repeat(CommentText::BODY_MAX_CHARS));
+        let body = "😀".repeat(CommentText::BODY_MAX_CHARS);
+        assert_eq!(content.text.body, Some(body));
         assert!(
             json.len() > BODY_MAX_BYTES - 8 * 1024,
             "the limit is no larger than it has to be: {}",

@@ -19,11 +19,10 @@ use crate::{
     read::{
         ListingQuery,
         cursor::{Cursor, CursorSealer},
-        dates,
-        page::{ListingPage, PageAt, PageRequest, WantedBesides, check_known},
+        page::{self, Asked, ListingPage, Shown, WantedBesides, check_known},
         page_position::{Neighbours, PagePosition},
     },
-    site::Site,
+    site::{PastTheEnd, Site},
     store::StoreClients,
     telemetry::cost,
 };
@@ -84,6 +83,19 @@ impl FromParameters for ListRequest {
 }
 
 impl ListRequest {
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            query: &self.query,
+            is_stable: self.is_stable,
+            number: self.number,
+            as_of: self.as_of,
+            cursor: self.cursor.as_deref(),
+            date: self.period,
+            past_the_end: PastTheEnd::NotFound,
+            besides: WantedBesides::PAGE_ALONE,
+        }
+    }
+
     fn urls<'asked>(&'asked self, base_path: &'asked str) -> ListingUrls<'asked> {
         ListingUrls {
             listing: &self.query,
@@ -143,42 +155,25 @@ pub(crate) async fn list_comments(
     memory: web::Data<AnswerMemory>,
     site: web::Data<Site>,
 ) -> Result<HttpResponse, ApiError> {
-    let ListRequest {
-        query,
-        is_stable,
-        explains,
-        ..
-    } = &asked;
-    if let Some(period) = asked.period {
-        let (position, _) = dates::newest_of_period(&stores, query, period).await?;
-        let number = query.number_of(*is_stable, position).map(PageNumber::get);
-        return Ok(caching::lead_to(&asked.urls("").page(number)));
-    }
-    let at = match (&asked.cursor, asked.number) {
-        (Some(cursor), _) => PageAt::Cursor(cursors.open(&query.parts(), cursor)?),
-        (None, Some(number)) if *is_stable => PageAt::Archive(number),
-        (None, Some(number)) => PageAt::Number(number, asked.as_of),
-        (None, None) => PageAt::Front,
+    let shown = page::show(&asked.asked(), &request, &stores, &memory, &cursors).await;
+    let page = match shown? {
+        Shown::Page(page) => page,
+        Shown::Elsewhere { number, .. } => {
+            return Ok(caching::lead_to(
+                &asked.urls("").page(number.map(PageNumber::get)),
+            ));
+        }
     };
-    let page = PageRequest { query, at };
-    memory.make_room(&request, page.comments_max()).await?;
-    let read = page.read(&stores, WantedBesides::PAGE_ALONE).await;
-    let Some(listing) = read.listing? else {
-        return Ok(caching::lead_to(&asked.urls("").page(None)));
-    };
-    if listing.comments.is_empty() {
-        check_known(&stores, &site, &query.product).await?;
+    if page.listing.comments.is_empty() {
+        check_known(&stores, &site, &asked.query.product).await?;
     }
-    let mut body = Body::new(&cursors, &asked, &listing, &site.public_url.base_path);
-    body.explain = explains.then(|| cost::so_far().into());
+    let mut body = Body::new(&cursors, &asked, &page.listing, &site.public_url.base_path);
+    body.explain = asked.explains.then(|| cost::so_far().into());
     let mut answer = HttpResponse::Ok();
     answer.insert_header((header::LINK, body.links.header()));
-    if listing.total.is_none() || listing.has_empty_places || *explains {
-        // Not cached: a cache would keep it longer than a store is unavailable or behind. An
-        // explanation is of one answer.
-        answer.insert_header(caching::NO_STORE);
-    }
-    Ok(answer.json(body))
+    // An explanation is of one answer.
+    let may_be_kept = page.may_be_kept() && !asked.explains;
+    Ok(caching::kept_if(may_be_kept, answer.json(body)))
 }
 
 /// One page of comments.

@@ -64,9 +64,7 @@ pub(super) fn optional_line(max_chars: usize) -> ObjectBuilder {
 }
 
 pub(super) fn body() -> ObjectBuilder {
-    text(format!("^{LINES}+$"))
-        .min_length(Some(1))
-        .max_length(Some(CommentText::BODY_MAX_CHARS))
+    or_null(text(format!("^{LINES}*$")).max_length(Some(CommentText::BODY_MAX_CHARS)))
 }
 
 pub(super) fn optional_url() -> ObjectBuilder {

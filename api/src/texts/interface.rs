@@ -85,18 +85,6 @@ impl Interface {
     }
 }
 
-/// The first line of a source that breaks Fluent's syntax, and what the parser says of it.
-pub(crate) fn first_mistake(source: &str) -> Option<String> {
-    let (_, errors) = FluentResource::try_new(source.to_owned()).err()?;
-    let error = errors.first()?;
-    let before = source.get(..error.pos.start).unwrap_or_default();
-    Some(format!(
-        "line {}: {}",
-        before.matches('\n').count() + 1,
-        error.kind
-    ))
-}
-
 struct Numbers(DecimalFormatter);
 
 impl Memoizable for Numbers {

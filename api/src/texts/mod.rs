@@ -8,12 +8,14 @@
 //! - `api/texts/reviews/de.ftl`: the messages that say review instead of comment, for sites that
 //!   choose them.
 //!
-//! `interface` has the messages of one language, with its numbers and plural forms.
+//! `interface` has the messages of one language, with its numbers and plural forms. `mistakes` finds
+//! what is wrong with those of a site.
 //!
 //! **Invariant:** every language has the messages of English, with the same variables, and each can
 //! be formatted (`every_language_has_the_messages_of_english`). So no page mixes languages.
 
 mod interface;
+mod mistakes;
 
 use std::sync::{Arc, LazyLock};
 
@@ -21,7 +23,8 @@ use clap::ValueEnum;
 use model::Language;
 use strum::{Display, EnumString, IntoStaticStr, VariantArray};
 
-pub(crate) use interface::{Interface, first_mistake};
+pub(crate) use interface::Interface;
+pub(crate) use mistakes::first_mistake;
 
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Display, EnumString, IntoStaticStr, VariantArray,

@@ -93,7 +93,7 @@ fn every_language_has_the_messages_of_english() {
         assert_eq!(messages(*language), english, "{language}");
         let [texts, names, _] = language.sources();
         assert_eq!(
-            [texts, names].map(first_mistake),
+            [texts, names].map(|source| first_mistake(*language, source)),
             [None, None],
             "{language}"
         );
@@ -123,7 +123,7 @@ fn the_preset_says_review_wherever_a_text_says_comment() {
         let [messages, names, reviews] = language.sources();
         let all = texts_of(language, &[messages, names]);
         let preset = texts_of(language, &[reviews]);
-        assert_eq!(first_mistake(reviews), None, "{language}");
+        assert_eq!(first_mistake(language, reviews), None, "{language}");
         for (id, text) in &preset {
             assert_eq!(variables(text), variables(all[id]), "{id} in {language}");
         }

@@ -91,6 +91,7 @@ language-tr = Türkisch
 language-tt = Tatarisch
 language-ug = Uigurisch
 language-uk = Ukrainisch
+language-und = Unbekannte Sprache
 language-ur = Urdu
 language-uz = Usbekisch
 language-vi = Vietnamesisch

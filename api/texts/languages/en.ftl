@@ -91,6 +91,7 @@ language-tr = Turkish
 language-tt = Tatar
 language-ug = Uyghur
 language-uk = Ukrainian
+language-und = Unknown language
 language-ur = Urdu
 language-uz = Uzbek
 language-vi = Vietnamese

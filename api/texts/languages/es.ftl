@@ -91,6 +91,7 @@ language-tr = turco
 language-tt = tártaro
 language-ug = uigur
 language-uk = ucraniano
+language-und = idioma desconocido
 language-ur = urdu
 language-uz = uzbeko
 language-vi = vietnamita

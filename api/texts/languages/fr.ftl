@@ -91,6 +91,7 @@ language-tr = turc
 language-tt = tatar
 language-ug = ouïghour
 language-uk = ukrainien
+language-und = langue inconnue
 language-ur = ourdou
 language-uz = ouzbek
 language-vi = vietnamien

@@ -91,6 +91,7 @@ language-tr = טורקית
 language-tt = טטרית
 language-ug = אויגורית
 language-uk = אוקראינית
+language-und = שפה לא ידועה
 language-ur = אורדו
 language-uz = אוזבקית
 language-vi = וייטנאמית

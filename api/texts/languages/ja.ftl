@@ -91,6 +91,7 @@ language-tr = トルコ語
 language-tt = タタール語
 language-ug = ウイグル語
 language-uk = ウクライナ語
+language-und = 言語不明
 language-ur = ウルドゥー語
 language-uz = ウズベク語
 language-vi = ベトナム語

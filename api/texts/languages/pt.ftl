@@ -91,6 +91,7 @@ language-tr = turco
 language-tt = tártaro
 language-ug = uigur
 language-uk = ucraniano
+language-und = idioma desconhecido
 language-ur = urdu
 language-uz = uzbeque
 language-vi = vietnamita

@@ -34,6 +34,7 @@ degraded = Anzahlen und Seitenzahlen fehlen für einen Moment. Blättern geht we
 no-match = Keine Rezension zu diesem Produkt passt zu diesen Filtern.
 nobody = Zu diesem Produkt gibt es noch keine Rezensionen.
 all-comments = Alle Rezensionen zu diesem Produkt
+write = Rezension schreiben
 comment-of = Rezension von
 link-to-comment = Link zu dieser Rezension vom
 all-positive = Alle positiven Rezensionen

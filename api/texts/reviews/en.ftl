@@ -34,6 +34,7 @@ degraded = Counts and page numbers are away for a moment. Pages can still be tur
 no-match = No review of this product matches these filters.
 nobody = Nobody has reviewed this product yet.
 all-comments = All reviews of this product
+write = Write a review
 comment-of = Review of
 link-to-comment = link to this review of
 all-positive = All positive reviews

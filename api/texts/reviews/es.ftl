@@ -40,6 +40,7 @@ degraded = Los totales y los números de página no están disponibles por el mo
 no-match = Ninguna reseña sobre este producto coincide con estos filtros.
 nobody = Nadie ha escrito sobre este producto todavía.
 all-comments = Todas las reseñas sobre este producto
+write = Escribir una reseña
 comment-of = Reseña de
 link-to-comment = enlace a esta reseña del
 newest-positive-and-critical = Última positiva y última crítica

@@ -34,6 +34,7 @@ degraded = Les totaux et les numéros de page manquent pour le moment. On peut t
 no-match = Aucun avis sur ce produit ne correspond à ces filtres.
 nobody = Personne n’a encore donné son avis sur ce produit.
 all-comments = Tous les avis sur ce produit
+write = Écrire un avis
 comment-of = Avis de
 link-to-comment = lien vers cet avis du
 all-positive = Tous les avis positifs

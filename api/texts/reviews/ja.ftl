@@ -23,6 +23,7 @@ degraded = 現在、件数とページ番号を表示できません。1ペー�
 no-match = 条件に合うレビューはありません。
 nobody = この商品にはまだレビューがありません。
 all-comments = この商品のすべてのレビュー
+write = レビューを書く
 comment-of = レビュー投稿者：
 link-to-comment = このレビューへのリンク：
 all-positive = 高評価のレビューをすべて見る

@@ -40,6 +40,7 @@ degraded = Os totais e os números de página não estão disponíveis no moment
 no-match = Nenhuma avaliação sobre este produto corresponde a estes filtros.
 nobody = Ninguém avaliou este produto ainda.
 all-comments = Todas as avaliações sobre este produto
+write = Escrever uma avaliação
 comment-of = Avaliação de
 link-to-comment = link para esta avaliação de
 newest-positive-and-critical = Última positiva e última crítica

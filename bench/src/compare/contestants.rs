@@ -16,7 +16,10 @@ use crate::{
 const REDIS_ROUND_TRIP: Duration = Duration::from_micros(500);
 /// The filters' ratings, by their number: rare and frequent ones, as in the articles' test.
 const RATINGS: [Option<&str>; 5] = [Some("5"), Some("1.5"), Some("1.4.5"), Some("1.2.4.5"), None];
+/// With the highest one, which is a filter of its own above, they are all that `order=highest` reads.
+const LOWER_RATINGS: [&str; 4] = ["4", "3", "2", "1"];
 /// Which of the stores' listings they are.
+const HIGHEST_RATING: usize = 0;
 pub(crate) const THREE_RATINGS: usize = 2;
 pub(crate) const ANY_RATING: usize = 4;
 
@@ -64,7 +67,7 @@ impl Ask {
 fn listings() -> anyhow::Result<Vec<ExpectedListing>> {
     let product = ProductId::parse(PRODUCT)?;
     let mut listings = Vec::new();
-    for ratings in RATINGS {
+    for ratings in RATINGS.into_iter().chain(LOWER_RATINGS.map(Some)) {
         let ratings = ratings.map(RatingSet::parse).transpose()?;
         listings.push(ExpectedListing::new(&product, Filter::new(None, ratings)));
     }
@@ -74,6 +77,8 @@ fn listings() -> anyhow::Result<Vec<ExpectedListing>> {
 pub(crate) struct Contestants {
     pub(crate) stores: FilledStores,
     pub(super) comments: Vec<Comment>,
+    /// The listing of each rating, the highest first.
+    pub(super) ratings: Vec<Arc<ExpectedListing>>,
 }
 
 impl Contestants {
@@ -83,9 +88,16 @@ impl Contestants {
         for comment in &mut comments {
             comment.product = product.clone();
         }
-        let stores =
+        let mut stores =
             FilledStores::fill(store, comments.iter().cloned().map(Ok), listings()?, true).await?;
-        Ok(Self { stores, comments })
+        let lower = stores.listings.split_off(RATINGS.len());
+        let mut ratings = vec![Arc::clone(stores.listing(HIGHEST_RATING)?)];
+        ratings.extend(lower);
+        Ok(Self {
+            stores,
+            comments,
+            ratings,
+        })
     }
 
     pub(super) fn reader(&self) -> Reader {
@@ -115,7 +127,7 @@ impl Contestants {
 #[derive(Clone)]
 pub(crate) struct Reader {
     pub(crate) pages: PageReader,
-    four: FourIndexTable,
+    pub(super) four: FourIndexTable,
     /// Time to Redis and back that loopback does not take.
     redis_delay: Duration,
 }

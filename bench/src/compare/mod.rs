@@ -10,6 +10,7 @@
 //!
 //! On a service (`endpoint`) the same code runs, without assumed delays.
 
+mod by_rating;
 mod contestants;
 pub(crate) mod endpoint;
 mod reads;
@@ -41,6 +42,7 @@ pub(crate) async fn measure(report: &mut BenchReport, load: CompareEffort) -> an
     report.step(&format!("loading {} comments", count(load.comments)));
     let contestants = Contestants::load(TableStore::start().await?, load.comments).await?;
     let asks = compare_pages(report, &contestants).await?;
+    by_rating::consume(report, &contestants).await?;
     read_delayed(report, &contestants, &asks, load.reads).await?;
     writes::measure(report, &contestants, load.writes).await?;
     storage(report, &contestants.comments)?;
@@ -147,7 +149,7 @@ fn storage(report: &mut BenchReport, comments: &[Comment]) -> anyhow::Result<()>
     for bytes in TEXTS_BYTES {
         let text = CommentText {
             title: None,
-            body: "x".repeat(bytes),
+            body: Some("x".repeat(bytes)),
             author: None,
         };
         let comments: Vec<Comment> = drawn

@@ -116,7 +116,8 @@ fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
                 body,
                 author,
             } = comment.text.clone();
-            changed.text = CommentText::new(title, format!("{body} (edited)"), author)?;
+            let body = format!("{} (edited)", body.unwrap_or_default());
+            changed.text = CommentText::new(title, body, author)?;
         }
         Write::ChangeRating => {
             changed.rating = Rating::new(1 + u64::from(comment.rating.get()) % 5)?

@@ -95,7 +95,7 @@ impl Postgres {
                     &created_at.epoch_ms(),
                     &revision.to_string(),
                     &text.title,
-                    &text.body,
+                    &text.body.as_deref().unwrap_or_default(),
                     &text.author,
                 ])
                 .await?;

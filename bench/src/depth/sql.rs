@@ -123,7 +123,7 @@ impl SqlComment<'_> {
             revision: Revision::parse(self.revision)?,
             text: CommentText {
                 title: self.title.map(str::to_owned),
-                body: self.body.to_owned(),
+                body: Some(self.body.to_owned()),
                 author: self.author.map(str::to_owned),
             },
             site: SiteData::default(),

@@ -54,7 +54,7 @@ impl Sqlite {
                 created_at.epoch_ms(),
                 revision.to_string(),
                 text.title,
-                text.body,
+                text.body.unwrap_or_default(),
                 text.author,
             ])?;
         }

@@ -130,7 +130,7 @@ impl Change {
             rating: Rating::new(5)?,
             text: CommentText {
                 title: None,
-                body: "x".repeat(text_bytes),
+                body: Some("x".repeat(text_bytes)),
                 author: None,
             },
             ..Comments::new(1)?.draw()?

@@ -105,7 +105,7 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
         content.extend(u16::try_from(length).ok()?.to_le_bytes());
         content.extend(part.iter().flat_map(|part| part.bytes()));
     }
-    content.extend(text.body.bytes());
+    content.extend(text.body.iter().flat_map(|body| body.bytes()));
     if content.len() > TEXT_BYTES_MAX {
         return None;
     }
@@ -116,14 +116,14 @@ fn compress(text: &CommentText) -> Option<Vec<u8>> {
 /// The fields of a text, borrowed from a map.
 struct MapText<'map> {
     title: Option<&'map str>,
-    body: &'map str,
+    body: Option<&'map str>,
     author: Option<&'map str>,
 }
 
 fn read_map(fields: &HashMap<String, AttributeValue>) -> Result<MapText<'_>, String> {
     Ok(MapText {
         title: optional_text(fields, "title")?,
-        body: optional_text(fields, "body")?.ok_or("it has no body")?,
+        body: optional_text(fields, "body")?,
         author: optional_text(fields, "author")?,
     })
 }
@@ -148,7 +148,7 @@ pub(crate) fn read(value: Option<&AttributeValue>) -> Result<CommentText, String
             let text = read_map(fields)?;
             Ok(CommentText {
                 title: text.title.map(str::to_owned),
-                body: text.body.to_owned(),
+                body: text.body.filter(|body| !body.is_empty()).map(str::to_owned),
                 author: text.author.map(str::to_owned),
             })
         }
@@ -173,9 +173,10 @@ pub(crate) fn with_unknown_keys_of(
     let AttributeValue::M(fields) = old else {
         return None;
     };
+    let no_body = String::new();
     let known = [
         ("title", text.title.as_ref()),
-        ("body", Some(&text.body)),
+        ("body", Some(text.body.as_ref().unwrap_or(&no_body))),
         ("author", text.author.as_ref()),
     ];
     let mut fields = fields.clone();
@@ -226,7 +227,7 @@ fn read_content(content: &[u8]) -> Result<CommentText, String> {
     Ok(CommentText {
         title,
         author,
-        body: utf8(rest)?,
+        body: Some(utf8(rest)?).filter(|body| !body.is_empty()),
     })
 }
 
@@ -305,7 +306,7 @@ mod tests {
     fn text(title: Option<&str>, body: &str, author: Option<&str>) -> CommentText {
         CommentText {
             title: title.map(str::to_owned),
-            body: body.to_owned(),
+            body: Some(body.to_owned()).filter(|body| !body.is_empty()),
             author: author.map(str::to_owned),
         }
     }
@@ -482,11 +483,11 @@ mod tests {
     }
 
     fn any_text() -> impl Strategy<Value = CommentText> {
-        let body = prop_oneof![
-            "(?s).{0,60}",
-            "[a-c \n]{0,2000}",
-            "([א-ת]{1,3}|fine |😀){0,300}"
-        ];
+        let body = proptest::option::of(prop_oneof![
+            "(?s).{1,60}",
+            "[a-c \n]{1,2000}",
+            "([א-ת]{1,3}|fine |😀){1,300}"
+        ]);
         (any_line(), body, any_line()).prop_map(|(title, body, author)| CommentText {
             title,
             body,
@@ -515,7 +516,7 @@ mod tests {
             let content = frame_of(&bytes);
             for bytes in [bytes, framed, content] {
                 if let Ok(text) = CommentBlob::Binary(bytes).into_text() {
-                    prop_assert!(text.body.len() <= TEXT_BYTES_MAX);
+                    prop_assert!(text.body.is_none_or(|body| body.len() <= TEXT_BYTES_MAX));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! A comment, and the rules that its text must keep.
 
 use derive_more::Display;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{
     error::{InvalidInput, Malformed, quoted},
@@ -11,7 +11,7 @@ use crate::{
     revision::Revision,
     site_data::SiteData,
     status::Status,
-    strict_text::{strict_optional_text, strict_text},
+    strict_text::strict_optional_text,
     timestamp::Timestamp,
     visible::has_visible_char,
 };
@@ -66,9 +66,14 @@ pub struct CommentText {
         skip_serializing_if = "Option::is_none"
     )]
     pub title: Option<String>,
-    /// The text itself, 1 to [`CommentText::BODY_MAX_CHARS`] characters.
-    #[serde(deserialize_with = "strict_text")]
-    pub body: String,
+    /// The text itself, at most [`CommentText::BODY_MAX_CHARS`] characters. A rating may have none. It
+    /// is stored as an empty text then: versions before 0.3.0 need one.
+    #[serde(
+        default,
+        deserialize_with = "text_unless_empty",
+        serialize_with = "text_or_empty"
+    )]
+    pub body: Option<String>,
     /// The name to show, at most [`CommentText::AUTHOR_MAX_CHARS`] characters of one line.
     #[serde(
         default,
@@ -87,12 +92,12 @@ impl CommentText {
 
     pub fn new(
         title: Option<String>,
-        body: String,
+        body: impl Into<Option<String>>,
         author: Option<String>,
     ) -> Result<Self, InvalidInput> {
         Ok(Self {
             title: Self::new_title(title)?,
-            body: Self::new_body(body)?,
+            body: Self::new_body(body.into())?,
             author: Self::new_author(author)?,
         })
     }
@@ -102,17 +107,15 @@ impl CommentText {
         new_line("title", title, Self::TITLE_MAX_CHARS)
     }
 
-    pub fn new_body(body: String) -> Result<String, InvalidInput> {
-        check_text("body", &body, Self::BODY_MAX_CHARS, |c| {
-            c.is_control() && !matches!(c, '\n' | '\r' | '\t')
-        })?;
-        if !has_visible_char(&body) {
-            return Err(InvalidInput::new(
-                "body",
-                "is empty: it has no visible character",
-            ));
+    /// `None` without a visible character. Line ends become line feeds: each program writes its own.
+    pub fn new_body(body: Option<String>) -> Result<Option<String>, InvalidInput> {
+        let body = body.map(with_line_feeds);
+        if let Some(body) = &body {
+            check_text("body", body, Self::BODY_MAX_CHARS, |c| {
+                c.is_control() && !matches!(c, '\n' | '\t')
+            })?;
         }
-        Ok(body)
+        Ok(visible(body))
     }
 
     /// `None` without a visible character.
@@ -120,15 +123,24 @@ impl CommentText {
         new_line("author", author, Self::AUTHOR_MAX_CHARS)
     }
 
-    /// A stored text as it is shown. Earlier versions kept titles and authors without a visible
-    /// character; they count as absent.
+    /// A stored text as it is shown. Texts without a visible character count as absent. Earlier
+    /// versions kept them in titles and authors, and every kind of line end in bodies.
     pub fn shown(self) -> Self {
         Self {
             title: visible(self.title),
             author: visible(self.author),
-            ..self
+            body: visible(self.body.map(with_line_feeds)),
         }
     }
+}
+
+fn text_unless_empty<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let text: Option<String> = strict_optional_text(from)?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
+fn text_or_empty<S: Serializer>(text: &Option<String>, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(text.as_deref().unwrap_or_default())
 }
 
 /// A text of one line; `None` without a visible character.
@@ -141,6 +153,14 @@ pub(crate) fn new_line(
         check_text(field, text, max_chars, char::is_control)?;
     }
     Ok(visible(text))
+}
+
+fn with_line_feeds(text: String) -> String {
+    if text.contains('\r') {
+        text.replace("\r\n", "\n").replace('\r', "\n")
+    } else {
+        text
+    }
 }
 
 fn visible(text: Option<String>) -> Option<String> {
@@ -264,7 +284,6 @@ mod tests {
     fn each_broken_text_names_its_field() {
         assert_eq!(refused_field(&"x".repeat(201), "b", "a"), "title");
         assert_eq!(refused_field("two\nlines", "b", "a"), "title");
-        assert_eq!(refused_field("t", " \n ", "a"), "body");
         assert_eq!(refused_field("t", &"x".repeat(10_001), "a"), "body");
         assert_eq!(refused_field("t", "bell\u{7}", "a"), "body");
         assert_eq!(refused_field("t", "b", &"x".repeat(101)), "author");
@@ -273,24 +292,19 @@ mod tests {
     #[test]
     fn a_text_without_a_visible_character_counts_as_absent() {
         for blank in ["", "   ", "\u{200b}", "\u{3164}\u{2800}", "\u{a0}\u{feff}"] {
-            let text = CommentText::new(some(blank), "b".to_owned(), some(blank)).unwrap();
-            assert_eq!((text.title, text.author), (None, None), "{blank:?}");
-            let refused = CommentText::new(None, blank.to_owned(), None).unwrap_err();
-            assert_eq!(
-                refused.to_string(),
-                "body: is empty: it has no visible character"
-            );
-            let stored = CommentText {
-                title: some(blank),
-                body: blank.to_owned(),
-                author: some(blank),
-            };
-            let shown = CommentText {
+            let absent = CommentText {
                 title: None,
-                body: blank.to_owned(),
+                body: None,
                 author: None,
             };
-            assert_eq!(stored.shown(), shown, "{blank:?}");
+            let text = CommentText::new(some(blank), some(blank), some(blank)).unwrap();
+            assert_eq!(text, absent, "{blank:?}");
+            let stored = CommentText {
+                title: some(blank),
+                body: some(blank),
+                author: some(blank),
+            };
+            assert_eq!(stored.shown(), absent, "{blank:?}");
         }
         let kept =
             CommentText::new(some(" t "), "\u{200b}b".to_owned(), some("\u{202e}a")).unwrap();
@@ -301,6 +315,19 @@ mod tests {
     fn the_limits_count_characters_and_line_feeds_are_text() {
         let text = CommentText::new(Some(String::new()), "😀\n\t".repeat(3_333), None).unwrap();
         assert_eq!((text.title, text.author), (None, None));
+    }
+
+    #[test]
+    fn line_ends_are_one_content_whatever_their_form() {
+        let longest = "a\r\n".repeat(5_000);
+        let shortened = some(&"a\n".repeat(5_000));
+        assert_eq!(CommentText::new_body(Some(longest)).unwrap(), shortened);
+        let stored = CommentText {
+            title: None,
+            body: some("a\rb\r\n\nc"),
+            author: None,
+        };
+        assert_eq!(stored.shown().body, some("a\nb\n\nc"));
     }
 
     fn cd(ms: i64, id: &str) -> Cd {

@@ -210,7 +210,7 @@ mod tests {
     pub(crate) fn placements() -> impl Strategy<Value = Placement> {
         let product =
             "[^\\p{Cc}]{1,60}".prop_filter("allowed", |text| ProductId::parse_stored(text).is_ok());
-        let language = prop::sample::select(vec!["en", "ko", "pt-BR", "zh-Hant-TW"]);
+        let language = prop::sample::select(vec!["en", "ko", "pt-BR", "zh-Hant"]);
         (product, language, 1..=5_u64).prop_map(|(product, language, rating)| Placement {
             product: ProductId::parse_stored(&product).unwrap(),
             language: Language::parse(language).unwrap(),

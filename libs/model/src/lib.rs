@@ -35,7 +35,7 @@ pub mod visible;
 
 pub use blob::{BlobFormat, CommentBlob};
 pub use comment::{Cd, Comment, CommentText, Placement, RankEntry};
-pub use documented::{Documented, Reply};
+pub use documented::{Documented, Photo, Reply};
 pub use error::{InvalidInput, Malformed};
 pub use filter::{ANY, BaseSet, Filter, FilterKey};
 pub use id::{CommentId, ProductId};

@@ -57,6 +57,8 @@ pub enum Bug {
     HiddenIsNotErased,
     /// A deletion has no entry in the journal.
     DeletedWithoutJournal,
+    /// A direct Query that failed counts as an empty answer, and the SDK is not asked.
+    FailedQueryIsEmpty,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -1,6 +1,8 @@
 //! What a site stores with a comment beside its text: attributes, and an id of the
 //! author (ADR 70).
 
+use std::collections::BTreeMap;
+
 use derive_more::Display;
 use serde::{Deserialize, Serialize, Serializer, ser::Error};
 use serde_json::{Map, Value, value::RawValue};
@@ -34,14 +36,15 @@ impl SiteData {
     }
 }
 
-/// A JSON object (RFC 8259) that is kept to the letter: the order of its keys, and the spelling of
-/// its numbers and texts. Only white space between its tokens is removed.
+/// A JSON object (RFC 8259) in its canonical spelling, so that one content is one text. Keys are in
+/// the order of their bytes. Numbers and texts have their shortest usual form. There is no white
+/// space, and a number keeps all its digits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommentAttributes(String);
 
 impl CommentAttributes {
     pub const FIELD: &'static str = "attributes";
-    /// The most bytes of the object as JSON without white space.
+    /// The most bytes of the object in its canonical spelling.
     pub const MAX_BYTES: usize = 4096;
     /// How many objects and arrays may be within each other, the object itself included. DynamoDB
     /// has the same limit for its own maps and lists (AWS: "Quotas in Amazon DynamoDB").
@@ -49,15 +52,7 @@ impl CommentAttributes {
 
     pub fn parse(json: &str) -> Result<Self, InvalidInput> {
         check_object(json).map_err(|problem| InvalidInput::new(Self::FIELD, problem))?;
-        let (compact, depth) = compact(json);
-        let bytes = compact.len();
-        if bytes > Self::MAX_BYTES {
-            let problem = format!(
-                "has {bytes} bytes as JSON without white space, at most {} are allowed",
-                Self::MAX_BYTES
-            );
-            return Err(InvalidInput::new(Self::FIELD, problem));
-        }
+        let depth = depth(json);
         if depth > Self::MAX_DEPTH {
             let problem = format!(
                 "has {depth} objects and arrays within each other, at most {} are allowed",
@@ -65,13 +60,26 @@ impl CommentAttributes {
             );
             return Err(InvalidInput::new(Self::FIELD, problem));
         }
-        Ok(Self(compact))
+        let canonical = Self::stored(json);
+        let bytes = canonical.0.len();
+        if bytes > Self::MAX_BYTES {
+            let problem = format!(
+                "has {bytes} bytes as JSON without white space and escapes, at most {} are allowed",
+                Self::MAX_BYTES
+            );
+            return Err(InvalidInput::new(Self::FIELD, problem));
+        }
+        Ok(canonical)
     }
 
     /// A stored object, which [`check_object`] has accepted. Like stored texts, it may break
-    /// today's limits.
+    /// today's limits. Earlier versions stored it to the letter.
     pub(crate) fn stored(json: &str) -> Self {
-        Self(json.to_owned())
+        match canonical(json) {
+            Ok(canonical) => Self(canonical),
+            // Only an object that was not checked.
+            Err(_) => Self(json.to_owned()),
+        }
     }
 
     pub fn as_json(&self) -> &str {
@@ -80,7 +88,7 @@ impl CommentAttributes {
 }
 
 impl Serialize for CommentAttributes {
-    /// Writes the object into JSON to the letter. No other format can hold it so.
+    /// Writes the object into JSON as it is. No other format can hold it so.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.0).map_err(S::Error::custom)?;
         raw.serialize(serializer)
@@ -99,31 +107,96 @@ pub(crate) fn check_object(json: &str) -> Result<(), String> {
         .map_err(|error| format!("is no JSON object: {error}"))
 }
 
-/// Valid JSON without white space between its tokens, and how deep its objects and arrays are
-/// within each other.
-fn compact(json: &str) -> (String, usize) {
-    let mut compact = String::with_capacity(json.len());
+/// How deep the objects and arrays of valid JSON are within each other.
+fn depth(json: &str) -> usize {
     let mut depth = 0_usize;
     let mut deepest = 0;
     let mut in_text = false;
     let mut is_escaped = false;
-    for c in json.chars() {
+    for byte in json.bytes() {
         if in_text {
-            in_text = is_escaped || c != '"';
-            is_escaped = !is_escaped && c == '\\';
+            in_text = is_escaped || byte != b'"';
+            is_escaped = !is_escaped && byte == b'\\';
         } else {
-            match c {
-                ' ' | '\t' | '\n' | '\r' => continue,
-                '"' => in_text = true,
-                '{' | '[' => depth += 1,
-                '}' | ']' => depth = depth.saturating_sub(1),
+            match byte {
+                b'"' => in_text = true,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
                 _ => {}
             }
             deepest = deepest.max(depth);
         }
-        compact.push(c);
     }
-    (compact, deepest)
+    deepest
+}
+
+/// Valid JSON in its canonical spelling. Of two equal keys the last one counts, as for most readers.
+fn canonical(json: &str) -> serde_json::Result<String> {
+    let json = json.trim();
+    Ok(match json.as_bytes().first() {
+        Some(b'{') => {
+            let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json)?;
+            let mut written = Vec::new();
+            for (name, value) in fields {
+                let name = serde_json::to_string(&name)?;
+                written.push(format!("{name}:{}", canonical(value.get())?));
+            }
+            format!("{{{}}}", written.join(","))
+        }
+        Some(b'[') => {
+            let values: Vec<&RawValue> = serde_json::from_str(json)?;
+            let mut written = Vec::new();
+            for value in values {
+                written.push(canonical(value.get())?);
+            }
+            format!("[{}]", written.join(","))
+        }
+        Some(b'"') => serde_json::to_string(&serde_json::from_str::<String>(json)?)?,
+        Some(b'-' | b'0'..=b'9') => canonical_number(json).unwrap_or_else(|| json.to_owned()),
+        _ => json.to_owned(),
+    })
+}
+
+/// A number of JSON in the form of ECMAScript (RFC 8785, section 3.2.2.3), but with all its digits.
+/// `None` if the exponent has more than 64 bits.
+fn canonical_number(json: &str) -> Option<String> {
+    let (sign, unsigned) = match json.strip_prefix('-') {
+        Some(unsigned) => ("-", unsigned),
+        None => ("", json),
+    };
+    let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i64>().ok()?),
+        None => (unsigned, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{whole}{fraction}");
+    let significant = all.trim_start_matches('0');
+    let leading_zeros = i64::try_from(all.len() - significant.len()).ok()?;
+    let digits = significant.trim_end_matches('0');
+    let Some((first, rest)) = digits.split_at_checked(1) else {
+        return Some("0".to_owned());
+    };
+    // How many digits stand before the point.
+    let point = i64::try_from(whole.len())
+        .ok()?
+        .checked_sub(leading_zeros)?
+        .checked_add(exponent)?;
+    let written = match usize::try_from(point) {
+        Ok(before @ 1..=21) => match digits.split_at_checked(before) {
+            Some((whole, "")) => whole.to_owned(),
+            Some((whole, fraction)) => format!("{whole}.{fraction}"),
+            None => format!("{digits:0<before$}"),
+        },
+        Ok(0) => format!("0.{digits}"),
+        Ok(_) | Err(_) if (-5..0).contains(&point) => {
+            format!("0.{}{digits}", "0".repeat(usize::try_from(-point).ok()?))
+        }
+        Ok(_) | Err(_) => {
+            let dot = if rest.is_empty() { "" } else { "." };
+            format!("{first}{dot}{rest}e{:+}", point.checked_sub(1)?)
+        }
+    };
+    Some(format!("{sign}{written}"))
 }
 
 /// The id of a comment's author at the site: one line of at most [`AuthorId::MAX_BYTES`].
@@ -187,23 +260,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn attributes_are_kept_to_the_letter_without_white_space() {
+    fn one_content_has_one_spelling() {
         for (json, kept) in [
             ("{}", "{}"),
-            (" { \"b\" : 1.0 ,\n\"a\":\t1e2 } ", "{\"b\":1.0,\"a\":1e2}"),
+            (" { \"b\" : 1.0 ,\n\"a\":\t1e2 } ", "{\"a\":100,\"b\":1}"),
             (
-                r#"{"a b": "c \" { d\\", "e" : "\u00e9 é"}"#,
-                r#"{"a b":"c \" { d\\","e":"\u00e9 é"}"#,
+                r#"{"a b": "c \" { d\\", "e" : "\u00e9 é\/\ud83d\ude00\u0001"}"#,
+                r#"{"a b":"c \" { d\\","e":"é é/😀\u0001"}"#,
             ),
             (
-                r#"{"n":12345678901234567890.123, "a":1, "a":2}"#,
-                r#"{"n":12345678901234567890.123,"a":1,"a":2}"#,
+                r#"{"n":12345678901234567890.1230, "a":1, "a":[ {"z":null , "y":true} ]}"#,
+                r#"{"a":[{"y":true,"z":null}],"n":12345678901234567890.123}"#,
             ),
         ] {
             let attributes = CommentAttributes::parse(json).unwrap();
             assert_eq!(attributes.as_json(), kept);
             assert_eq!(serde_json::to_string(&attributes).unwrap(), kept);
             assert_eq!(CommentAttributes::parse(kept).unwrap(), attributes);
+            assert_eq!(CommentAttributes::stored(json), attributes);
+        }
+    }
+
+    #[test]
+    fn one_number_has_one_spelling() {
+        for (spellings, expected) in [
+            (&["0", "-0", "0.0", "0e5"][..], "0"),
+            (&["1", "1.0", "10e-1", "0.1E+1"], "1"),
+            (&["-1.50", "-15e-1"], "-1.5"),
+            (&["100", "1e2", "1.00E2"], "100"),
+            (&["0.000001", "1e-6"], "0.000001"),
+            (&["0.05", "5e-2"], "0.05"),
+            (&["0.0000001", "1E-7"], "1e-7"),
+            (&["1e21", "1000000000000000000000"], "1e+21"),
+            (&["1e20"], "100000000000000000000"),
+            (
+                &["12345678901234567890123", "1.2345678901234567890123e22"],
+                "1.2345678901234567890123e+22",
+            ),
+            (&["1e-99999999999999999999"], "1e-99999999999999999999"),
+        ] {
+            for spelling in spellings {
+                assert_eq!(canonical(spelling).unwrap(), expected, "{spelling}");
+            }
         }
     }
 
@@ -221,7 +319,9 @@ mod tests {
 
     #[test]
     fn what_is_no_object_or_beyond_a_limit_is_refused_with_the_reason() {
-        for good in [nested(32), sized(4096)] {
+        // Escapes do not count.
+        let escaped = sized(4096).replace('x', "\\u0078");
+        for good in [nested(32), sized(4096), escaped] {
             assert!(CommentAttributes::parse(&good).is_ok(), "{good}");
         }
         for (json, problem) in [
@@ -240,7 +340,7 @@ mod tests {
             (&nested(200), "recursion limit"),
             (
                 &sized(4097),
-                "has 4097 bytes as JSON without white space, at most 4096 are allowed",
+                "has 4097 bytes as JSON without white space and escapes, at most 4096 are allowed",
             ),
         ] {
             let error = CommentAttributes::parse(json).unwrap_err();
@@ -284,12 +384,44 @@ mod tests {
         }
     }
 
+    /// Whether two values are equal, also where one writes a number with a fraction of zero.
+    fn are_equal(one: &Value, other: &Value) -> bool {
+        match (one, other) {
+            (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),
+            (Value::Array(one), Value::Array(other)) => {
+                one.len() == other.len()
+                    && one
+                        .iter()
+                        .zip(other)
+                        .all(|(one, other)| are_equal(one, other))
+            }
+            (Value::Object(one), Value::Object(other)) => {
+                one.len() == other.len()
+                    && one
+                        .iter()
+                        .zip(other)
+                        .all(|(one, other)| one.0 == other.0 && are_equal(one.1, other.1))
+            }
+            _ => one == other,
+        }
+    }
+
     proptest! {
         #[test]
-        fn any_text_is_attributes_to_the_letter_or_refused(text in r#"\{?["{}\[\]:,\\ \n0-9a-eu.☕-]{0,30}\}?"#) {
+        fn any_number_keeps_its_value_in_one_spelling(number in r"-?(0|[1-9][0-9]{0,24})(\.[0-9]{1,24})?([eE][+-]?[0-9]{1,2})?") {
+            let found = canonical(&number).unwrap();
+            prop_assert_eq!(found.parse::<f64>(), number.parse::<f64>());
+            prop_assert_eq!(canonical(&found).unwrap(), found);
+        }
+
+        #[test]
+        fn any_text_is_attributes_in_one_spelling_or_refused(text in r#"\{?["{}\[\]:,\\ \n0-9a-eu.☕-]{0,30}\}?"#) {
             if let Ok(attributes) = CommentAttributes::parse(&text) {
-                let [kept, given] = [attributes.as_json(), &text].map(|json| serde_json::from_str::<Value>(json).unwrap());
-                prop_assert_eq!(kept, given);
+                let given: Value = serde_json::from_str(&text).unwrap();
+                let kept: Value = serde_json::from_str(attributes.as_json()).unwrap();
+                prop_assert!(are_equal(&kept, &given), "{} {}", kept, given);
+                let again = CommentAttributes::parse(attributes.as_json());
+                prop_assert_eq!(again.as_ref(), Ok(&attributes));
                 prop_assert_eq!(check_object(attributes.as_json()), Ok(()));
             }
         }

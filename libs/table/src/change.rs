@@ -63,7 +63,7 @@ pub struct CommentPatch {
     pub language: Option<Language>,
     pub rating: Option<Rating>,
     pub title: Option<Option<String>>,
-    pub body: Option<String>,
+    pub body: Option<Option<String>>,
     pub author: Option<Option<String>>,
     /// They replace all earlier ones.
     pub attributes: Option<Option<CommentAttributes>>,

@@ -10,6 +10,7 @@ use model::{
 };
 use process::StoreError;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_dynamo::Item;
 
 pub(crate) type SdkItem = HashMap<String, AttributeValue>;
 
@@ -61,10 +62,10 @@ pub(crate) fn primary_key(id: &CommentId, product: &ProductId) -> SdkItem {
     )
 }
 
-pub(crate) fn start_key(key: &FilterKey, cd: &Cd) -> SdkItem {
+pub(crate) fn start_key(key: &FilterKey, cd: &Cd) -> Item {
     let mut start = item_key(comment_pk(&cd.id), key.to_string());
     start.insert(attribute::CD.to_owned(), AttributeValue::S(cd.to_string()));
-    start
+    start.into()
 }
 
 /// The comment and the product of a primary item with this key.

@@ -14,6 +14,7 @@
 //! - `change`, `parts`: what callers ask for, and the answers.
 //! - `queries`, `actions`, `transaction`, `item`: the parts that calls are made of.
 //! - `page_answer`: reads a query's answer directly from its JSON. `page_rows`: makes a page of it.
+//!   `direct`: sends such a query without the SDK first.
 //! - `error`: the meaning of the SDK's errors.
 //! - `capacity`: counts and limits the units that calls consume.
 //! - `observer`: shows the calls to the metrics of a service.
@@ -27,6 +28,7 @@ mod comment_changes;
 mod comments;
 mod creation;
 pub mod definition;
+mod direct;
 mod duplicates;
 mod error;
 mod guarded;
@@ -53,7 +55,7 @@ use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use model::BlobFormat;
 use process::aws::{Calls, NewHttpClient, dynamodb_config, new_http_client, with_json_answers};
 
-use crate::{capacity::Meter, observer::CallTimer};
+use crate::{capacity::Meter, direct::Direct, observer::CallTimer};
 pub use args::{CommentBlobArgs, TableArgs};
 pub use change::{CommentPatch, Created, NewComment, ProductChange, ProductPut, WriteError};
 pub use definition::{AUTHORS, GSI, MODERATION, PRIMARIES, TableDescription};
@@ -110,6 +112,7 @@ pub struct Table {
     new_http_client: Option<NewHttpClient>,
     meter: Arc<Meter>,
     observer: Option<Arc<dyn Observer>>,
+    direct: Direct,
 }
 
 impl Table {
@@ -134,6 +137,7 @@ impl Table {
             new_http_client: None,
             meter: Arc::default(),
             observer: None,
+            direct: Direct::default(),
         }
     }
 
@@ -146,6 +150,7 @@ impl Table {
             new_http_client: None,
             meter: Arc::default(),
             observer: None,
+            direct: Direct::default(),
         }
     }
 
@@ -183,6 +188,7 @@ impl Table {
             .build();
         Self {
             client: Client::from_conf(config),
+            direct: Direct::default(),
             ..self.clone()
         }
     }

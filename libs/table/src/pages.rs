@@ -1,15 +1,17 @@
 //! Pages of the index `gsi`: the comments of one filter key, in their order.
 
-use aws_sdk_dynamodb::types::AttributeValue;
+use aws_sdk_dynamodb::{operation::query::builders::QueryFluentBuilder, types::AttributeValue};
 use model::{
     Cd, Comment, FilterKey, Order, ProductId,
-    item::{CommentItem, attribute},
+    item::{CommentItem, attribute, text},
 };
 use process::StoreError;
+use serde_dynamo::Item;
 
 use crate::{
     Table,
     definition::GSI,
+    direct::DirectQuery,
     item::{InvalidEntry, SdkItem, start_key},
     observer::AnsweredQuery,
     page_answer::{QueryAnswer, StoredItem},
@@ -46,7 +48,7 @@ impl Table {
         for _ in 0..PAGE_CALLS_MAX {
             let answer = self.page_part(query, rows.next_limit(), start).await?;
             rows.add(answer.items);
-            start = answer.last_evaluated_key.map(SdkItem::from);
+            start = answer.last_evaluated_key;
             if start.is_none() || rows.is_full() {
                 break;
             }
@@ -58,28 +60,42 @@ impl Table {
         &self,
         query: &PageQuery,
         limit: usize,
-        start: Option<SdkItem>,
+        start: Option<Item>,
     ) -> Result<QueryAnswer<StoredItem<CommentItem>>, StoreError> {
-        let start_cd = start.as_ref().and_then(cd_of).map(str::to_owned);
-        let sent = self
-            .query_index(GSI)
-            .key_condition_expression("sk = :sk")
-            .expression_attribute_values(":sk", AttributeValue::S(query.key.to_string()))
-            .scan_index_forward(query.order == Order::Oldest)
-            .limit(i32::try_from(limit).unwrap_or(i32::MAX))
-            .set_exclusive_start_key(start);
-        let answer = self.read_directly(sent).await?;
+        let sk = query.key.to_string();
+        let direct = DirectQuery {
+            table: self.name(),
+            index: GSI,
+            sk: &sk,
+            order: query.order,
+            limit,
+            start: start.as_ref(),
+        };
+        let answer = match self.read_without_sdk(&direct).await {
+            Some(answer) => answer,
+            None => self.read_directly(self.sdk_query(&direct)).await?,
+        };
         if let Some(observer) = &self.observer {
             observer.page_query_answered(&AnsweredQuery {
                 key: &query.key,
                 order: query.order,
                 limit,
-                start: start_cd.as_deref(),
+                start: start.as_ref().and_then(cd_of),
                 items: answer.items.len(),
                 read_units: answer.read_units(),
             });
         }
         Ok(answer)
+    }
+
+    /// The same query for the SDK.
+    fn sdk_query(&self, query: &DirectQuery<'_>) -> QueryFluentBuilder {
+        self.query_index(query.index)
+            .key_condition_expression("sk = :sk")
+            .expression_attribute_values(":sk", AttributeValue::S(query.sk.to_owned()))
+            .scan_index_forward(query.order == Order::Oldest)
+            .limit(i32::try_from(query.limit).unwrap_or(i32::MAX))
+            .set_exclusive_start_key(query.start.cloned().map(SdkItem::from))
     }
 
     /// At most `limit` comments of a product, and at most a megabyte.
@@ -97,13 +113,13 @@ impl Table {
             start: None,
         };
         Ok(comments_of(
-            self.page_part(&query, limit.into(), from.map(|position| position.0))
+            self.page_part(&query, limit.into(), from.map(|position| position.0.into()))
                 .await?,
         ))
     }
 }
 
 /// The `cd` in a start key.
-fn cd_of(key: &SdkItem) -> Option<&str> {
-    Some(key.get(attribute::CD)?.as_s().ok()?)
+fn cd_of(key: &Item) -> Option<&str> {
+    text(key, attribute::CD)
 }

@@ -1,6 +1,6 @@
 //! The reads that several subjects share: by one key, by one partition key, and of an index.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, time::Duration};
 
 use aws_sdk_dynamodb::{
     operation::query::builders::QueryFluentBuilder,
@@ -13,9 +13,11 @@ use tokio::time::Instant;
 
 use crate::{
     Table,
+    direct::DirectQuery,
     error::store_error,
     item::{InvalidEntry, SdkItem},
-    page_answer::{QueryAnswer, QueryReader, StoredItem},
+    observer::EndedCall,
+    page_answer::{self, QueryAnswer, QueryReader, StoredItem},
     parts::{Part, Position},
 };
 
@@ -100,17 +102,55 @@ impl Table {
         let reader = QueryReader::<T>::default();
         // A report costs no units. Answers that explain themselves repeat it.
         let query = query.return_consumed_capacity(ReturnConsumedCapacity::Total);
-        query
-            .customize()
-            .interceptor(reader.clone())
-            .send()
-            .await
-            .map_err(store_error)?;
+        let learner = self.direct.learner();
+        let mut query = query.customize().interceptor(reader.clone());
+        if let Some(learner) = &learner {
+            query = query.interceptor(learner.clone());
+        }
+        query.send().await.map_err(store_error)?;
         let answer = reader.take()?;
-        self.meter.read.charge([&ConsumedCapacity::builder()
-            .capacity_units(answer.read_units())
-            .build()]);
+        if let Some(learner) = learner {
+            learner.keep(&self.direct);
+        }
+        self.charge_units(answer.read_units());
         Ok(answer)
+    }
+
+    fn charge_units(&self, units: f64) {
+        let consumed = ConsumedCapacity::builder().capacity_units(units).build();
+        self.meter.read.charge([&consumed]);
+    }
+
+    /// Sends a query without the SDK. `None`: the SDK must ask.
+    pub(crate) async fn read_without_sdk<T: DeserializeOwned>(
+        &self,
+        query: &DirectQuery<'_>,
+    ) -> Option<QueryAnswer<StoredItem<T>>> {
+        self.meter.read.admit().await;
+        let began = std::time::Instant::now();
+        let answer = self.direct.ask(query).await?;
+        let body = answer.body().bytes().unwrap_or_default();
+        let problem = match page_answer::read(body) {
+            Ok(Ok(answer)) => {
+                self.directly_answered(&answer, began.elapsed());
+                return Some(answer);
+            }
+            Ok(Err(problem)) => problem.to_string(),
+            Err(problem) => problem.to_string(),
+        };
+        self.direct.failed(&problem);
+        None
+    }
+
+    fn directly_answered<I>(&self, answer: &QueryAnswer<I>, took: Duration) {
+        self.charge_units(answer.read_units());
+        if let Some(observer) = &self.observer {
+            observer.call_ended(&EndedCall {
+                operation: "Query",
+                took,
+                is_ok: true,
+            });
+        }
     }
 }
 

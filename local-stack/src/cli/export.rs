@@ -3,6 +3,8 @@
 use std::{path::PathBuf, process::ExitCode};
 
 use anyhow::ensure;
+use api::PublicUrl;
+use clap::ValueEnum;
 use process::aws::Calls;
 use repair_job::Signals;
 use table::{Table, TableConfig};
@@ -11,7 +13,7 @@ use super::INTERRUPTED;
 use crate::{
     attached::TableAddress,
     compression::Compression,
-    export::{Export, ExportTarget},
+    export::{Export, ExportTarget, Publisher},
     import::Format,
 };
 
@@ -37,11 +39,36 @@ pub(super) struct ExportArgs {
     /// The file to write products' records to, one on each line.
     #[arg(long, value_name = "FILE")]
     products: Option<PathBuf>,
+    /// What to write: all comments for an import, or the published ones as a product review feed
+    /// for Google Merchant Center.
+    #[arg(long, value_name = "FORMAT", default_value = "json-lines")]
+    format: ExportFormat,
+    /// The name of the shop, for a feed.
+    #[arg(long, value_name = "NAME", required_if_eq("format", "google-reviews"))]
+    publisher: Option<String>,
+    /// The address that readers know, for the URLs of a feed.
+    #[arg(
+        long,
+        env = "PAGEMARK_PUBLIC_URL",
+        value_name = "URL",
+        required_if_eq("format", "google-reviews")
+    )]
+    public_url: Option<PublicUrl>,
     #[command(flatten)]
     table: TableAddress,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormat {
+    JsonLines,
+    GoogleReviews,
+}
+
 pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
+    let publisher = match (args.format, args.publisher, args.public_url) {
+        (ExportFormat::GoogleReviews, Some(name), Some(site)) => Some(Publisher { name, site }),
+        _ => None,
+    };
     let outputs = [
         (Some(&args.output), "", COMMENT_FIELDS),
         (args.products.as_ref(), RECORDS, RECORD_FIELDS),
@@ -82,7 +109,7 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         () = signals.next() => return Ok(ExitCode::from(interrupted())),
     };
     let exported = tokio::select! {
-        exported = export_table(&attached.table, &comments, records.as_ref()) => exported.map(Some),
+        exported = export_table(&attached.table, &comments, records.as_ref(), publisher) => exported.map(Some),
         () = signals.next() => Ok(None),
     };
     attached.end().await;
@@ -104,16 +131,17 @@ fn interrupted() -> u8 {
     INTERRUPTED
 }
 
-/// Exports a table, and returns how many items could not be read.
+/// Exports a table, and returns how many items need a person.
 async fn export_table(
     table: &Table,
     comments: &ExportTarget,
     records: Option<&ExportTarget>,
+    publisher: Option<Publisher>,
 ) -> anyhow::Result<u64> {
     let mut export = Export::of(table);
-    export.comments(comments).await?;
+    export.comments(comments, publisher).await?;
     if let Some(records) = records {
         export.records(records).await?;
     }
-    Ok(export.problems)
+    Ok(export.problems())
 }

@@ -6,13 +6,13 @@ use std::{
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, ensure};
-use repair_job::on_signals;
+use repair_job::{Progress, on_signals};
 use table::{CommentBlobArgs, Table, TableConfig};
-use tokio::sync::watch;
+use tokio::{sync::watch, time::sleep};
 
 use super::{
     INTERRUPTED,
@@ -20,9 +20,13 @@ use super::{
 };
 use crate::{
     attached::TableAddress,
+    backlog::Backlog,
     control::{Running, backlog},
     import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
 };
+
+/// How often a running import asks the stack how far it is.
+const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 /// Printed below the help.
 pub(super) const EXIT_CODES: &str = "\
@@ -93,27 +97,106 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
     let began = Instant::now();
+    let waits = !args.dry_run && !args.no_wait;
+    let stack = if waits {
+        FollowedStack::of(&attached.table).await
+    } else {
+        Ok(None)
+    };
+    let progress: Vec<Progress> = sources
+        .iter()
+        .map(|source| source.progress.clone())
+        .collect();
+    let following = match &stack {
+        Ok(Some(stack)) => {
+            let stack = stack.clone();
+            Some(tokio::spawn(async move { stack.follow(&progress).await }))
+        }
+        Ok(None) | Err(_) => None,
+    };
     let (exit_code, changed) =
         import_all(&attached.table, sources, args.products.len(), &options).await;
-    if changed > 0 && !args.dry_run && !args.no_wait {
-        tokio::select! {
-            () = wait_for_stack(&attached.table, changed, began) => {}
-            _ = interrupted.wait_for(|is| *is) => {}
+    if let Some(following) = following {
+        following.abort();
+    }
+    if changed > 0 {
+        match stack {
+            Ok(Some(stack)) => tokio::select! {
+                () = stack.wait(changed, began) => {}
+                _ = interrupted.wait_for(|is| *is) => {}
+            },
+            Ok(None) => {}
+            Err(error) => say_not_visible(&error),
         }
     }
     attached.end().await;
     Ok(exit_code)
 }
 
-/// Shows how far the stack of a table is, until the comments are visible under every filter.
-async fn wait_for_stack(table: &Table, changed: u64, began: Instant) {
-    // A deployed stack has no such record: its functions run elsewhere.
-    let Ok(Some(Running { socket, .. })) = Running::on(table).await else {
-        return;
-    };
-    if let Err(error) = show_backlog(changed, began, async || backlog(&socket).await).await {
-        eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+/// The stack that processes what is imported.
+#[derive(Clone)]
+struct FollowedStack {
+    socket: PathBuf,
+    /// How far it was before the import.
+    before: Backlog,
+}
+
+impl FollowedStack {
+    /// The running stack of a table. A deployed one has no such record: its functions run elsewhere.
+    ///
+    /// # Errors
+    /// A stack runs, but does not say how far it is. It may be another version.
+    async fn of(table: &Table) -> anyhow::Result<Option<Self>> {
+        match Running::on(table).await? {
+            Some(Running { socket, .. }) => Self::at(socket).await,
+            None => Ok(None),
+        }
     }
+
+    /// The stack that listens at a socket. One that has ended may have left the socket's name.
+    async fn at(socket: PathBuf) -> anyhow::Result<Option<Self>> {
+        match backlog(&socket).await {
+            Ok(before) => Ok(Some(Self { socket, before })),
+            Err(error) if is_nobody_there(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Tells the progress of the files how much of what was written is not processed, while it can be
+    /// asked.
+    async fn follow(&self, files: &[Progress]) {
+        while let Ok(backlog) = backlog(&self.socket).await {
+            let changes = files.iter().map(Progress::changes).sum();
+            for file in files {
+                file.set_unseen(backlog.unseen(self.before, changes));
+            }
+            sleep(ASKED_EVERY).await;
+        }
+    }
+
+    /// Shows how far it is, until the comments are visible under every filter.
+    async fn wait(&self, changed: u64, began: Instant) {
+        let next = async || backlog(&self.socket).await;
+        if let Err(error) = show_backlog(changed, began, self.before, next).await {
+            say_not_visible(&error);
+        }
+    }
+}
+
+/// Whether nobody listens at a socket.
+fn is_nobody_there(error: &anyhow::Error) -> bool {
+    let kind = error.downcast_ref::<io::Error>().map(io::Error::kind);
+    matches!(
+        kind,
+        Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused)
+    )
+}
+
+/// Says why an import does not wait any longer.
+fn say_not_visible(error: &anyhow::Error) {
+    eprintln!(
+        "pagemark: the comments may not yet be visible under every filter, and the import does not wait for it: {error:#}"
+    );
 }
 
 pub(super) fn open_all(
@@ -189,4 +272,37 @@ async fn import_all(
         ExitCode::FAILURE
     };
     (exit_code, changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixListener,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_stack_that_does_not_say_how_far_it_is_is_an_error_and_none_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        assert!(FollowedStack::at(socket.clone()).await.unwrap().is_none());
+        let listener = UnixListener::bind(&socket).unwrap();
+        let old_stack = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
+            let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+            stream.write_all(answer).await.unwrap();
+        };
+        let ((), found) = tokio::join!(old_stack, FollowedStack::at(socket.clone()));
+        let error = found.err().unwrap();
+        assert!(
+            format!("{error:#}").contains("another version"),
+            "{error:#}"
+        );
+        // A killed stack leaves its socket.
+        drop(listener);
+        assert!(FollowedStack::at(socket).await.unwrap().is_none());
+    }
 }

@@ -5,6 +5,7 @@ mod import;
 mod progress;
 mod repair;
 mod up;
+mod written;
 
 use std::{io::IsTerminal, process::ExitCode};
 
@@ -14,9 +15,16 @@ use process::log::start_log;
 /// The exit code after Ctrl-C or SIGTERM: 128 and the number of SIGINT, as in shells.
 const INTERRUPTED: u8 = 130;
 
+const ENVIRONMENT: &str = "\
+Environment:
+  PAGEMARK_LOG  what the log says, such as info, debug, or warn,local_stack=info (the default)
+
+Example:
+  pagemark up --demo";
+
 /// Product comments with page numbers, the whole system on one machine.
 #[derive(Debug, Parser)]
-#[command(name = "pagemark", version)]
+#[command(name = "pagemark", version, after_help = ENVIRONMENT)]
 pub struct Cli {
     #[command(subcommand)]
     command: CliCommand,
@@ -28,7 +36,7 @@ enum CliCommand {
     Up(Box<up::UpArgs>),
     /// Import comments from files into a stack, or any table.
     #[command(after_help = import::EXIT_CODES)]
-    Import(import::ImportArgs),
+    Import(Box<import::ImportArgs>),
     /// Export comments to a file of JSON Lines, from a stack or any table, while writes continue.
     #[command(after_help = export::EXIT_CODES)]
     Export(export::ExportArgs),
@@ -40,6 +48,10 @@ enum CliCommand {
         mut_subcommand("status", |status| repair::in_one_part(repair::with_the_quarantine_of_the_stack(status)))
     )]
     Repair(Box<repair::RepairArgs>),
+    /// Write the completions for a shell to the standard output.
+    Completions(written::CompletionsArgs),
+    /// Write man pages into a folder.
+    Man(written::ManArgs),
 }
 
 impl Cli {
@@ -51,9 +63,14 @@ impl Cli {
         start_log("warn,local_stack=info", lines).map_err(anyhow::Error::msg)?;
         match self.command {
             CliCommand::Up(args) => up::run(*args).await,
-            CliCommand::Import(args) => Box::pin(import::run(args)).await,
+            CliCommand::Import(args) => Box::pin(import::run(*args)).await,
             CliCommand::Export(args) => Box::pin(export::run(args)).await,
             CliCommand::Repair(args) => Box::pin(repair::run(*args)).await,
+            CliCommand::Completions(args) => {
+                written::completions(&args);
+                Ok(ExitCode::SUCCESS)
+            }
+            CliCommand::Man(args) => written::man(&args).map(|()| ExitCode::SUCCESS),
         }
     }
 }

@@ -5,8 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use indicatif::HumanCount;
-use repair_job::per_second;
+use indicatif::{HumanCount, HumanDuration};
+use repair_job::{per_second, time_left};
 use table::Table;
 
 use crate::{
@@ -29,12 +29,14 @@ pub(super) async fn import_shown(
     let display = source.progress.show(&name);
     let (report, ended) = import(table, source, options, earlier).await;
     drop(display);
-    say(&report_text(
-        &name,
-        &report,
-        options.dry_run,
-        began.elapsed(),
-    ));
+    let has_counts = ended
+        .as_ref()
+        .err()
+        .is_none_or(|error| !error.is_of_the_whole_file());
+    if has_counts {
+        let took = began.elapsed();
+        say(&report_text(&name, &report, options.dry_run, took));
+    }
     (report, ended)
 }
 
@@ -115,14 +117,25 @@ fn mistake_text(name: &str, warning: &str, mistake: &Mistake) -> String {
     format!("{name}: {warning}line {number}{more}: {reason}\n")
 }
 
-/// Shows the backlog of the mappings until they have none, and then how long so many comments took.
+/// Shows how far the mappings are with so many changes since `before`, until they have processed all,
+/// and then how long so many comments took.
 pub(super) async fn show_backlog(
     changed: u64,
     began: Instant,
-    mut next_backlog: impl AsyncFnMut() -> anyhow::Result<Option<Backlog>>,
+    before: Backlog,
+    mut next_backlog: impl AsyncFnMut() -> anyhow::Result<Backlog>,
 ) -> anyhow::Result<()> {
-    while let Some(backlog) = next_backlog().await? {
-        eprintln!("settling: {backlog}");
+    loop {
+        let backlog = next_backlog().await?;
+        if backlog.is_processed {
+            break;
+        }
+        let share = 1.0 - backlog.unseen(before, changed);
+        let left = match time_left(share, began.elapsed()) {
+            Some(left) => format!(", {} left", HumanDuration(left)),
+            None => String::new(),
+        };
+        eprintln!("settling: {backlog}, {:.1} % done{left}", share * 100.0);
     }
     let took = began.elapsed().as_secs_f64();
     let changed_per_second = per_second(changed, began.elapsed());

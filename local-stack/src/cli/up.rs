@@ -22,6 +22,7 @@ use super::{
     progress::{import_shown, say, show_backlog},
 };
 use crate::{
+    backlog::Backlog,
     demo::{PICTURES, demo_comments, demo_products},
     import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
     settings::{DEMO_ENGINE, QUARANTINE, StackSettings, TABLE},
@@ -145,7 +146,10 @@ async fn serve(
     // for them.
     if created > 0 && generated.is_some() {
         let mut mappings = stack.mapping_progress();
-        let settled = show_backlog(created, began, async || mappings.backlog().await).await;
+        let settled = show_backlog(created, began, Backlog::default(), async || {
+            mappings.backlog().await
+        })
+        .await;
         if let Err(error) = settled {
             eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
         }

@@ -9,6 +9,7 @@
 //!
 //! In memory are the ids of all products, and about 300 bytes for each comment that is read again.
 
+mod google_reviews;
 mod target;
 
 use std::{
@@ -22,8 +23,8 @@ use anyhow::{Context, ensure};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::HumanCount;
 use model::{
-    Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId, Status,
-    Timestamp,
+    Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId,
+    ProductRecord, Status, Timestamp,
     item::{comment_id_of_pk, comment_of_primary, comment_pk},
     plan::reconcile::Places,
     primaries::PRIMARIES_SHARDS,
@@ -38,6 +39,8 @@ use serde::Deserialize;
 use table::{ItemKey, Table};
 
 use crate::import::{to_line, to_product_line};
+use google_reviews::Feed;
+pub(crate) use google_reviews::Publisher;
 pub(crate) use target::ExportTarget;
 
 /// Few, because the embedded engine answers one call at a time.
@@ -50,8 +53,10 @@ const NOT_KEPT: &str = "what was read cannot be kept in a temporary file";
 pub(crate) struct Export<'run> {
     table: &'run Table,
     named: BTreeSet<(CommentId, ProductId)>,
-    /// Number of items that are not in the export, or that an import will refuse.
-    pub(crate) problems: u64,
+    /// Number of items that the export lacks, because they cannot be read.
+    unreadable: u64,
+    /// Number of items that the export holds, but that an import will refuse.
+    refused: u64,
 }
 
 /// The lines of the comments that were read again.
@@ -79,13 +84,18 @@ impl<'run> Export<'run> {
         Self {
             table,
             named: BTreeSet::new(),
-            problems: 0,
+            unreadable: 0,
+            refused: 0,
         }
     }
 
     /// Exports all comments, and says what the export holds. The target stays as it was if that
-    /// ends early.
-    pub(crate) async fn comments(&mut self, target: &ExportTarget) -> anyhow::Result<()> {
+    /// ends early. For a `publisher` they are a feed of its reviews.
+    pub(crate) async fn comments(
+        &mut self,
+        target: &ExportTarget,
+        publisher: Option<Publisher>,
+    ) -> anyhow::Result<()> {
         let began = now();
         let settings = JobSettings::default();
         let scanned = self.scan(target.stage()?).await?;
@@ -103,7 +113,7 @@ impl<'run> Export<'run> {
         while let Some(part) = journal.next().await? {
             self.name(part.named);
             for problem in &part.unreadable {
-                self.add_problem(problem);
+                self.add_unreadable(problem);
             }
         }
         // Entries expire while the export reads.
@@ -115,9 +125,30 @@ impl<'run> Export<'run> {
         let again = self.read_again(&named, target.stage()?).await?;
         let ends = now();
         let count = HumanCount(named.len() as u64);
-        let written = target.write(move |to| merge(scanned, &named, again, to));
-        let comments = HumanCount(written.await?);
         let name = &target.name;
+        if let Some(publisher) = publisher {
+            let records = self.read_records().await?;
+            // Google deletes what a feed lacks.
+            ensure!(
+                self.unreadable == 0,
+                "a feed has to be whole, and {} items cannot be read: `pagemark repair audit` looks at all",
+                self.unreadable
+            );
+            let details = records.into_iter().map(|(id, record)| (id, record.details));
+            let details = details.collect();
+            let written = target.write(move |to| {
+                let mut feed = Feed::begin(publisher, details, to)?;
+                merge(scanned, &named, again, |line| feed.add(line))?;
+                feed.end()
+            });
+            for line in written.await?.lines(name) {
+                eprintln!("{line}");
+            }
+            return Ok(());
+        }
+        let written =
+            target.write(move |to| merge(scanned, &named, again, |line| to.write_all(line)));
+        let comments = HumanCount(written.await?);
         eprintln!("{name}: {comments} comments, of which {count} were read again at the end");
         eprintln!(
             "{name}: every change acknowledged before {holds} is in it, and none made after {ends}"
@@ -216,12 +247,12 @@ impl<'run> Export<'run> {
         }
     }
 
-    /// Names the comment of an item that an index shows as malformed. Without a comment, it is a
-    /// problem.
+    /// Names the comment of an item that an index shows as malformed. Without a comment, it is
+    /// unreadable.
     fn name_malformed(&mut self, key: &ItemKey, problem: &Malformed) {
         match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
             (Some(id), Ok(key)) => self.named.extend([(id, key.product)]),
-            _ => self.add_problem(&problem.to_string()),
+            _ => self.add_unreadable(&problem.to_string()),
         }
     }
 
@@ -242,7 +273,7 @@ impl<'run> Export<'run> {
             let comment = match comment_of_primary(&item) {
                 Ok(comment) => comment,
                 Err(problem) => {
-                    self.add_problem(&problem.to_string());
+                    self.add_unreadable(&problem.to_string());
                     continue;
                 }
             };
@@ -265,9 +296,10 @@ impl<'run> Export<'run> {
             if let Some(reason) = refused {
                 let sk = FilterKey::primary(comment.product.clone()).to_string();
                 let pk = comment_pk(&comment.id);
-                self.add_problem(&format!(
-                    "pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
-                ));
+                self.refused += 1;
+                eprintln!(
+                    "pagemark: pk {pk:?}, sk {sk:?}: exported, but an import will refuse it: {reason}"
+                );
             }
             let key = (comment.product.clone(), comment.cd());
             let line = to_line(comment.clone())? + "\n";
@@ -283,28 +315,15 @@ impl<'run> Export<'run> {
     /// Exports the records of products, ordered by product. Each shard is read strongly consistent.
     /// The lines are in memory: a few hundred bytes a product.
     pub(crate) async fn records(&mut self, target: &ExportTarget) -> anyhow::Result<()> {
-        let mut lines = BTreeMap::new();
-        for shard in 0..RECORD_SHARDS {
-            let mut next = Some(None);
-            while let Some(from) = next {
-                let part = self.table.records_part(shard, from).await?;
-                for record in part.rows {
-                    match record {
-                        Ok(record) => {
-                            let product = record.product.clone();
-                            lines.insert(product, to_product_line(record)? + "\n");
-                        }
-                        Err(entry) => self.add_problem(&entry.problem.to_string()),
-                    }
-                }
-                next = part.next.map(Some);
-            }
+        let mut lines = Vec::new();
+        for record in self.read_records().await?.into_values() {
+            lines.push(to_product_line(record)? + "\n");
         }
         let name = &target.name;
         let count = HumanCount(lines.len() as u64);
         target
             .write(move |to| {
-                for line in lines.into_values() {
+                for line in lines {
                     to.write_all(line.as_bytes())?;
                 }
                 Ok(())
@@ -314,8 +333,33 @@ impl<'run> Export<'run> {
         Ok(())
     }
 
-    fn add_problem(&mut self, problem: &str) {
-        self.problems += 1;
+    async fn read_records(&mut self) -> anyhow::Result<BTreeMap<ProductId, ProductRecord>> {
+        let mut records = BTreeMap::new();
+        for shard in 0..RECORD_SHARDS {
+            let mut next = Some(None);
+            while let Some(from) = next {
+                let part = self.table.records_part(shard, from).await?;
+                for record in part.rows {
+                    match record {
+                        Ok(record) => {
+                            records.insert(record.product.clone(), record);
+                        }
+                        Err(entry) => self.add_unreadable(&entry.problem.to_string()),
+                    }
+                }
+                next = part.next.map(Some);
+            }
+        }
+        Ok(records)
+    }
+
+    /// Number of items that need a person.
+    pub(crate) fn problems(&self) -> u64 {
+        self.unreadable + self.refused
+    }
+
+    fn add_unreadable(&mut self, problem: &str) {
+        self.unreadable += 1;
         eprintln!("pagemark: {problem}");
     }
 }
@@ -337,13 +381,13 @@ struct ScannedLine {
     created_at: Timestamp,
 }
 
-/// Writes the lines in order: the scanned ones without those of `named` comments, and `again`.
+/// Puts the lines in order: the scanned ones without those of `named` comments, and `again`.
 /// Returns their number.
 fn merge(
     mut scanned: File,
     named: &BTreeSet<(CommentId, ProductId)>,
     again: ReadAgain,
-    to: &mut dyn Write,
+    mut put: impl FnMut(&[u8]) -> io::Result<()>,
 ) -> io::Result<u64> {
     let mut count = again.lines.len() as u64;
     let mut lines_again = again.lines.into_iter().peekable();
@@ -363,15 +407,15 @@ fn merge(
             },
         );
         while let Some((_, before)) = lines_again.next_if(|(other, _)| *other < key) {
-            to.write_all(&before.read(&again.file)?)?;
+            put(&before.read(&again.file)?)?;
         }
         if !named.contains(&(id, product)) {
-            to.write_all(line.as_bytes())?;
+            put(line.as_bytes())?;
             count += 1;
         }
     }
     for (_, last) in lines_again {
-        to.write_all(&last.read(&again.file)?)?;
+        put(&last.read(&again.file)?)?;
     }
     Ok(count)
 }

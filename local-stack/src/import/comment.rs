@@ -10,6 +10,7 @@ use table::{CommentPatch, NewComment, Table, WriteError};
 
 use super::{
     ImportOptions, RowOutcome, date::rfc_3339, earlier::EarlierRow, emptied, imported::ImportedRow,
+    spreadsheet,
 };
 
 /// The message for a JSON array. A file that is one array gets it only once.
@@ -24,13 +25,15 @@ pub(super) const NOT_LINES: &str = "is a JSON array or begins one, but a file mu
 pub(super) struct CommentLine {
     pub(super) id: CommentId,
     pub(super) product: ProductId,
+    #[serde(deserialize_with = "language")]
     pub(super) language: Language,
     pub(super) rating: Rating,
     #[serde(deserialize_with = "date")]
     pub(super) created_at: Timestamp,
     #[serde(default, deserialize_with = "named")]
     pub(super) title: Option<Option<String>>,
-    pub(super) body: String,
+    #[serde(default, deserialize_with = "named")]
+    pub(super) body: Option<Option<String>>,
     #[serde(default, deserialize_with = "named")]
     pub(super) author: Option<Option<String>>,
     /// Without one, or with null, a line says nothing about the status of a comment that exists.
@@ -53,6 +56,19 @@ fn date<'de, D: Deserializer<'de>>(of: D) -> Result<Timestamp, D::Error> {
     rfc_3339(&String::deserialize(of)?).map_err(D::Error::custom)
 }
 
+/// Programs also write `pt_BR`.
+fn language<'de, D: Deserializer<'de>>(of: D) -> Result<Language, D::Error> {
+    imported_language(&String::deserialize(of)?).map_err(D::Error::custom)
+}
+
+pub(super) fn imported_language(tag: &str) -> Result<Language, InvalidInput> {
+    if tag.contains('_') {
+        Language::parse(&tag.replace('_', "-"))
+    } else {
+        Language::parse(tag)
+    }
+}
+
 fn attributes<'de, D: Deserializer<'de>>(
     of: D,
 ) -> Result<Option<Option<CommentAttributes>>, D::Error> {
@@ -65,16 +81,16 @@ fn attributes<'de, D: Deserializer<'de>>(
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct CommentRow {
     pub(super) comment: NewComment,
-    /// Whether the row names the title, the author, the attributes and the author's id. What it
-    /// does not name stays as it is in an existing comment.
-    names: [bool; 4],
+    /// Whether the row names the title, the body, the author, the attributes and the author's id.
+    /// What it does not name stays as it is in an existing comment.
+    names: [bool; 5],
 }
 
 impl From<NewComment> for CommentRow {
     fn from(comment: NewComment) -> Self {
         Self {
             comment,
-            names: [true; 4],
+            names: [true; 5],
         }
     }
 }
@@ -105,11 +121,12 @@ impl TryFrom<CommentLine> for CommentRow {
         };
         let names = [
             title.is_some(),
+            body.is_some(),
             author.is_some(),
             attributes.is_some(),
             author_id.is_some(),
         ];
-        let text = CommentText::new(title.flatten(), body, author.flatten())?;
+        let text = CommentText::new(title.flatten(), body.flatten(), author.flatten())?;
         let site = SiteData {
             attributes: attributes.flatten(),
             author_id: author_id.flatten(),
@@ -162,7 +179,7 @@ pub fn to_line(comment: Comment) -> serde_json::Result<String> {
         rating,
         created_at,
         title: Some(text.title),
-        body: text.body,
+        body: Some(text.body),
         author: Some(text.author),
         status: Some(status),
         attributes: Some(site.attributes),
@@ -193,7 +210,7 @@ pub(super) fn printable(message: &str) -> String {
 /// An error of the JSON parser, which takes the line for line 1 of a document.
 pub(super) fn described(error: &serde_json::Error) -> String {
     let hint = if error.is_eof() {
-        ": a line must hold a whole JSON object"
+        ": a line must hold a whole JSON object, and a line feed within a text is written \\n"
     } else {
         ""
     };
@@ -211,17 +228,39 @@ impl CommentRow {
             site,
             ..
         } = self.comment.clone();
-        let [title, author, attributes, author_id] = self.names;
+        let [title, body, author, attributes, author_id] = self.names;
         CommentPatch {
             language: Some(language),
             rating: Some(rating),
             title: title.then_some(text.title),
-            body: Some(text.body),
+            body: body.then_some(text.body),
             author: author.then_some(text.author),
             attributes: attributes.then_some(site.attributes),
             author_id: author_id.then_some(site.author_id),
             status,
         }
+    }
+
+    /// What a spreadsheet may have made of its texts.
+    pub(super) fn comment_doubts(&self) -> impl Iterator<Item = String> {
+        let NewComment {
+            id,
+            product,
+            text,
+            site,
+            ..
+        } = &self.comment;
+        let texts = [
+            ("id", Some(id.as_str())),
+            ("product", Some(product.as_str())),
+            ("author_id", site.author_id.as_ref().map(AuthorId::as_str)),
+            ("title", text.title.as_deref()),
+            ("body", text.body.as_deref()),
+            ("author", text.author.as_deref()),
+        ];
+        texts
+            .into_iter()
+            .filter_map(|(field, text)| spreadsheet::doubt(field, text?))
     }
 
     /// Creates the comment unless its id is in use. An id is used only once.
@@ -322,7 +361,7 @@ impl CommentRow {
                 "id: {id:?} is the same id as{place}, with other values"
             )),
             Some(_) => Some(format!(
-                "id: {id:?} is the same id as{place}, with another {others}; a review needs an id of its own"
+                "id: {id:?} is the same id as{place}, with another {others}; a review needs an id of its own: --id-from COLUMN,COLUMN makes one of the columns that tell reviews apart"
             )),
             None if others.is_empty() => None,
             None => Some(format!(
@@ -358,7 +397,7 @@ fn stored_comment(line: &str) -> Result<Comment, InvalidInput> {
         status: line.status.unwrap_or_default(),
         text: CommentText {
             title: line.title.flatten(),
-            body: line.body,
+            body: line.body.flatten(),
             author: line.author.flatten(),
         },
         site: SiteData {
@@ -369,9 +408,10 @@ fn stored_comment(line: &str) -> Result<Comment, InvalidInput> {
 }
 
 /// Which of the fields that a comment may lack it has.
-fn filled(Comment { text, site, .. }: &Comment) -> [bool; 4] {
+fn filled(Comment { text, site, .. }: &Comment) -> [bool; 5] {
     [
         text.title.is_some(),
+        text.body.is_some(),
         text.author.is_some(),
         site.attributes.is_some(),
         site.author_id.is_some(),
@@ -386,11 +426,10 @@ mod tests {
 
     const GOOD: &str = r#"{"id":"c-1","product":"a/b","language":"EN","rating":4,"created_at":"2024-02-29T12:00:00Z","title":null,"body":"Fine.","author":null,"status":"published","attributes":null,"author_id":null}"#;
 
-    /// The last fields of [`GOOD`], which most comments lack, and values of theirs. The attributes
-    /// are kept to the letter.
+    /// The last fields of [`GOOD`], which most comments lack, and values of theirs, the
+    /// attributes in the spelling that is kept.
     const NEITHER: &str = r#""attributes":null,"author_id":null"#;
-    const WHOLE: &str =
-        r#""attributes":{"z":1.0,"a":["\u00e9",12345678901234567890]},"author_id":"u/7""#;
+    const WHOLE: &str = r#""attributes":{"a":["é",12345678901234567890],"z":1},"author_id":"u/7""#;
 
     #[test]
     fn a_line_reads_back_as_its_comment_and_names_every_field() {
@@ -424,6 +463,21 @@ mod tests {
             assert_eq!(line, given.replace("EN", "en").replace("00Z", "00.000Z"));
             assert_eq!(parse_line(line.as_bytes()), parse_line(given.as_bytes()));
         }
+    }
+
+    #[test]
+    fn one_content_in_two_spellings_is_one_comment() {
+        let one = GOOD
+            .replace(NEITHER, WHOLE)
+            .replace("Fine.", "Fine.\\n\\nBye.");
+        let other = one
+            .replace(
+                r#"{"a":["é",12345678901234567890],"z":1}"#,
+                r#"{"z": 1.0, "a": ["\u00e9", 12345678901234567890]}"#,
+            )
+            .replace("\\n\\n", "\\r\\n\\r");
+        assert_ne!(one, other);
+        assert_eq!(parse_line(one.as_bytes()), parse_line(other.as_bytes()));
     }
 
     /// The status of [`GOOD`] with this text instead of its status.
@@ -474,8 +528,7 @@ mod tests {
                 "product: \"\\u{feff}a\" begins or ends with",
             ),
             ("\"author_id\":null", "\"author_id\":\" a\"", "author_id"),
-            ("Fine.", " ", "body"),
-            ("Fine.", "\u{200b}", "body"),
+            ("Fine.", "\\u0007", "body"),
             ("\"title\"", "\"tilte\"", "tilte"),
             (
                 "\"title\"",

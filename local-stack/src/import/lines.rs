@@ -8,7 +8,7 @@ use std::{
 
 use repair_job::Progress;
 
-use super::{ImportError, comment::NOT_LINES};
+use super::{ImportError, comment::NOT_LINES, kind};
 use crate::compression::Compression;
 
 /// The longest line, and the longest row of a table. A comment at every limit takes some 62,000
@@ -114,6 +114,14 @@ impl Iterator for LineReader {
     type Item = Result<NumberedLine, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if self.number == 0
+            // What cannot be read is an error of the first line.
+            && let Ok(start) = self.bytes.fill_buf()
+            && let Some(problem) = kind::of_start(start)
+        {
+            self.number = 1;
+            return Some(Err(ImportError::WrongKind(problem.to_owned())));
+        }
         let read = self.read().map_err(|source| match self.compression {
             Compression::None => ImportError::File(self.number, source),
             packed @ (Compression::Gzip | Compression::Zstd) => ImportError::Broken {

@@ -11,7 +11,10 @@
 //! - `row`: a row of any source; `comment`, `product`: what it says, as an export writes it, and
 //!   its import.
 //! - `earlier`: the rows so far, so that no row takes the id of another one without notice.
-//! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates.
+//! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates;
+//!   `value`: its values; `id_from`: ids made of columns; `status_words`: columns that look like a status.
+//! - `spreadsheet`: what spreadsheets make of values; `kind`: files that are neither JSON Lines nor
+//!   tables.
 //!
 //! **Invariant:** an import whose rows were not all read ends with an error.
 
@@ -19,13 +22,23 @@ mod comment;
 mod database;
 mod date;
 mod earlier;
+mod fields;
+mod format;
+mod html;
+mod id_from;
 mod imported;
+mod kind;
 mod lines;
+mod options;
+mod preset;
 mod product;
 mod reading;
 mod row;
 mod separated;
 mod source;
+mod spreadsheet;
+mod status_words;
+mod value;
 
 use std::{
     collections::HashSet,
@@ -53,11 +66,11 @@ use comment::NOT_LINES;
 pub use comment::{parse_line, to_line};
 use earlier::EarlierRow;
 pub use earlier::EarlierRows;
+pub(crate) use format::Format;
 use imported::ImportedRow;
 pub use lines::LineReader;
+pub use options::ReadingArgs;
 pub use product::to_product_line;
-pub(crate) use reading::Format;
-pub use reading::ReadingArgs;
 use row::{ImportRow, ImportRows, RowContent};
 pub use source::ImportSource;
 
@@ -181,7 +194,8 @@ fn kind_of(reason: &str) -> String {
 pub enum ImportError {
     #[error(
         "its {compression} data is broken or cut off after line {line} ({source}); `{compression} -t` checks a file; \
-         import a whole copy of it, which leaves what was imported as it is"
+         import a whole copy of it, which leaves what was imported as it is; if the check finds nothing, `{compression} -dc FILE | \
+         pagemark import -` reads it"
     )]
     Broken {
         compression: &'static str,
@@ -193,9 +207,18 @@ pub enum ImportError {
     /// The first line begins a JSON array.
     #[error("line {0} {NOT_LINES}; nothing of it was imported")]
     Array(u64),
+    /// It is neither JSON Lines nor a table.
+    #[error("it {0}; nothing of it was imported")]
+    WrongKind(String),
     /// A required field has no column.
     #[error("{0}; nothing of it was imported")]
     Columns(String),
+    /// A value shows that a column is a status, which the rows before lack.
+    #[error(
+        "line {0}: {1}; rows before it may have been imported without a status: import the file again with --update, which \
+         corrects them"
+    )]
+    Undecided(u64, String),
     #[error(
         "the row that begins in line {0} has a quote that is not closed; correct it and import the file again"
     )]
@@ -294,6 +317,23 @@ struct WrittenRow {
     imported: Result<ImportedRow, StoreError>,
 }
 
+impl ImportError {
+    /// Whether no row was read, so that the counts say nothing.
+    pub(crate) fn is_of_the_whole_file(&self) -> bool {
+        match self {
+            Self::Array(_) | Self::WrongKind(_) | Self::Columns(_) => true,
+            Self::Broken { .. }
+            | Self::File(..)
+            | Self::Undecided(..)
+            | Self::OpenQuote(_)
+            | Self::Interrupted
+            | Self::Earlier(_)
+            | Self::Store(_)
+            | Self::Rejects(_) => false,
+        }
+    }
+}
+
 impl Import<'_> {
     /// Writes all rows. Rows under way are finished, for whichever reason the rows end.
     async fn write_all(&mut self, rows: ImportRows) -> Result<(), ImportError> {
@@ -315,7 +355,12 @@ impl Import<'_> {
                 add_mistake(&mut self.report.doubts, number, doubt.to_owned());
             }
             match content {
-                Ok(content) => self.start(number, content, text).await?,
+                Ok(content) => {
+                    for doubt in content.doubts() {
+                        add_mistake(&mut self.report.doubts, number, doubt);
+                    }
+                    self.start(number, content, text).await?;
+                }
                 Err(reason) => self.count(number, RowOutcome::Refused(reason), &text)?,
             }
         }
@@ -371,6 +416,10 @@ impl Import<'_> {
         {
             let (first, last) = self.report.dates.unwrap_or((date, date));
             self.report.dates = Some((first.min(date), last.max(date)));
+        }
+        let is_written = matches!(outcome, RowOutcome::Created | RowOutcome::Updated { .. });
+        if is_written && matches!(written.content, RowContent::Comment(_)) {
+            self.progress.add_change();
         }
         match outcome {
             RowOutcome::Created

@@ -1,227 +1,46 @@
-//! How a foreign file is read: which columns are the fields of a comment, and how their values are
-//! written.
+//! A row of a foreign file as a comment, by the options that say which columns are its fields, and how
+//! their values are written.
 //!
 //! A row is an object. Either a line of JSON, or a table's row, whose cells have the names of its
 //! columns. What no field takes is left out.
 
-use std::path::Path;
-
-use clap::ValueEnum;
-use jiff::tz::TimeZone;
-use model::{
-    AuthorId, CommentAttributes, CommentId, InvalidInput, Language, ProductId, Rating, Status,
-    Timestamp,
-};
-use serde_json::{Map, Value};
+use model::{AuthorId, CommentAttributes, CommentId, InvalidInput, ProductId, Rating, Status};
+use serde_json::{Map, Value, json};
 
 use super::{
-    comment::{CommentLine, CommentRow, printable},
-    date::{date_format, read_date, rfc_3339, time_zone},
+    comment::{CommentLine, CommentRow, imported_language, printable},
+    fields::{OPTIONAL, REQUIRED, attribute, may_be_empty, remedy},
+    html,
+    id_from::id_from,
+    options::ReadingArgs,
+    row::RowError,
+    spreadsheet::check_undamaged,
+    status_words,
+    value::{NULLS, look_up, text},
 };
 
-/// The fields that a comment needs. The column of a field has its name, unless another is named.
-const REQUIRED: [&str; 6] = ["id", "product", "language", "rating", "created_at", "body"];
-/// The fields that a comment may lack. Attributes are a JSON object, or its text.
-const OPTIONAL: [&str; 5] = ["title", "author", "attributes", "author_id", "status"];
-
-/// How databases write no value into a cell. As the id of an author it would be one for all.
-const NULLS: [&str; 2] = ["\\N", "NULL"];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// One JSON object a line, as an export writes them
-    JsonLines,
-    /// Cells separated by commas, with a first row that names the columns (RFC 4180)
-    Csv,
-    /// Cells separated by semicolons, as spreadsheets in much of Europe write them
-    Semicolons,
-    /// Cells separated by tabs; a file with a cell `\N` is read as `database`
-    Tsv,
-    /// Cells separated by tabs, with `\N`, `\n` and `\t`, as PostgreSQL and MySQL write them
-    Database,
-}
-
-impl Format {
-    /// The format that a file's name asks for: `.csv` or `.tsv`, whether or not `.gz` or `.zst`
-    /// follows, or JSON Lines.
-    pub(crate) fn of_name(path: &Path) -> Self {
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .to_lowercase();
-        let plain = [".gz", ".zst"]
-            .into_iter()
-            .find_map(|ending| name.strip_suffix(ending))
-            .unwrap_or(&name);
-        match plain.rsplit_once('.') {
-            Some((_, "csv")) => Self::Csv,
-            Some((_, "tsv" | "tab")) => Self::Tsv,
-            _ => Self::JsonLines,
-        }
-    }
-}
-
-/// How a foreign file is read: the options of the command line.
-#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
-#[command(next_help_heading = "Files of other programs")]
-pub struct ReadingArgs {
-    /// The format of the files [default: csv or tsv for names that say so, otherwise json-lines]
-    #[arg(long, value_name = "FORMAT")]
-    pub(super) format: Option<Format>,
-    /// The column of a field, where it has another name, such as `rating=stars,body=text`; `a.b` is
-    /// b within a, and `status=` takes no column.
-    #[arg(long, value_name = "FIELD=COLUMN", value_delimiter = ',', value_parser = assignment)]
-    map: Vec<(String, String)>,
-    /// The value of a field where the file has none, such as `language=en`; repeatable.
-    #[arg(long, value_name = "FIELD=TEXT", value_parser = assignment)]
-    set: Vec<(String, String)>,
-    /// What a value of a field means here, such as `status:spam=hidden`; repeatable.
-    #[arg(long, value_name = "FIELD:FROM=TO", value_parser = replacement)]
-    value: Vec<Replacement>,
-    /// Columns that are left out although they look like a status.
-    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
-    drop: Vec<String>,
-    /// How dates are written: `unix`, `unix-ms`, or as in strptime, `%d.%m.%Y %H:%M` [default: RFC
-    /// 3339]
-    #[arg(long, value_name = "FORMAT", value_parser = date_format)]
-    date_format: Option<String>,
-    /// The time zone of dates whose format has none, such as Europe/Berlin [default: UTC]
-    #[arg(long, value_name = "ZONE", value_parser = time_zone, requires = "date_format")]
-    time_zone: Option<TimeZone>,
-}
-
-/// A value of the file, and what is read instead.
-#[derive(Debug, Clone, PartialEq)]
-struct Replacement {
-    field: String,
-    from: String,
-    to: String,
-}
-
-fn replacement(text: &str) -> Result<Replacement, String> {
-    let Some((field, rest)) = text.split_once(':') else {
-        return Err("is not FIELD:FROM=TO".to_owned());
-    };
-    let (field, rest) = assignment(&format!("{field}={rest}"))?;
-    let (from, to) = rest.split_once('=').ok_or("is not FIELD:FROM=TO")?;
-    Ok(Replacement {
-        field,
-        from: from.to_owned(),
-        to: to.to_owned(),
-    })
-}
-
-/// Words in names of columns that say whether a review is published.
-const WORDS_OF_A_STATUS: [&str; 20] = [
-    "status",
-    "state",
-    "approved",
-    "approval",
-    "curated",
-    "published",
-    "publish",
-    "unpublished",
-    "hidden",
-    "visible",
-    "visibility",
-    "moderation",
-    "moderated",
-    "spam",
-    "rejected",
-    "disapproved",
-    "deleted",
-    "trash",
-    "pending",
-    "draft",
-];
-
-/// Whether a word of the name, in any spelling (`is_spam`, `isSpam`, `Is spam`), is one of those.
-fn looks_like_a_status(name: &str) -> bool {
-    let mut words = String::new();
-    let mut was_lower = false;
-    for character in name.chars() {
-        if was_lower && character.is_uppercase() {
-            words.push(' ');
-        }
-        was_lower = character.is_lowercase();
-        words.extend(character.to_lowercase());
-    }
-    words
-        .split(|character: char| !character.is_alphanumeric())
-        .any(|word| WORDS_OF_A_STATUS.contains(&word))
-}
-
-/// Errors that spreadsheets show in place of a value.
-const SPREADSHEET_ERRORS: [&str; 7] = [
-    "#N/A", "#NAME?", "#REF!", "#VALUE!", "#DIV/0!", "#NULL!", "#NUM!",
-];
-
-/// Refuses what a spreadsheet has made of a value.
-fn check_undamaged(field: &'static str, text: &str) -> Result<(), InvalidInput> {
-    let is_error = SPREADSHEET_ERRORS.contains(&text)
-        || text
-            .strip_prefix("Err:")
-            .is_some_and(|number| number.len() == 3 && is_digits(number));
-    let is_rounded = matches!(field, "id" | "product" | "author_id") && is_rounded(text);
-    if !is_error && !is_rounded {
-        return Ok(());
-    }
-    let problem = format!(
-        "{text:?} is what a spreadsheet shows in place of the value; format the column as text, enter the values anew, and export again"
-    );
-    Err(InvalidInput::new(field, problem))
-}
-
-/// Whether it is a number that lost digits, such as `1.23457E+18`.
-fn is_rounded(text: &str) -> bool {
-    let Some((mantissa, exponent)) = text.split_once("E+") else {
-        return false;
-    };
-    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, "0"));
-    whole.len() == 1 && is_digits(whole) && is_digits(fraction) && is_digits(exponent)
-}
-
-fn is_digits(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|digit| digit.is_ascii_digit())
-}
-
-fn assignment(text: &str) -> Result<(String, String), String> {
-    let (field, text) = text.split_once('=').ok_or("is not FIELD=TEXT")?;
-    let fields = [&REQUIRED[..], &OPTIONAL].concat();
-    if fields.contains(&field) {
-        Ok((field.to_owned(), text.to_owned()))
-    } else {
-        Err(format!("{field:?} is not a field: {}", fields.join(", ")))
-    }
-}
-
-/// What is assigned to a field; the last one counts.
-fn assigned<'a>(assignments: &'a [(String, String)], field: &str) -> Option<&'a str> {
-    assignments
-        .iter()
-        .rfind(|(of, _)| of == field)
-        .map(|(_, text)| text.as_str())
+/// Why a column is refused of which `what` is like a status.
+fn undecided(name: &str, what: &str) -> String {
+    format!(
+        "{what} looks like a status, and no field takes it; --map status={name} does, with --value status:0=hidden for \
+         each of its values, and --drop {name} leaves it out"
+    )
 }
 
 impl ReadingArgs {
-    /// The name of a field's column; empty for a field that takes none.
-    fn column<'a>(&'a self, field: &'a str) -> &'a str {
-        assigned(&self.map, field).unwrap_or(field)
-    }
-
     /// The fields for which a table with these columns has none: required ones, and those whose
-    /// columns were named.
+    /// columns the options name. A preset's columns may be missing, except that of the status.
     pub(super) fn missing(&self, columns: &[String]) -> Vec<&'static str> {
         let mut missing = Vec::new();
         for field in REQUIRED {
-            if !self.has_value(field, columns) {
+            let may_lack = field == "body" && self.columns_of(field).is_empty();
+            if !may_lack && !self.has_value(field, columns) {
                 missing.push(field);
             }
         }
         for field in OPTIONAL {
-            let is_named = assigned(&self.map, field).is_some_and(|column| !column.is_empty());
-            if is_named && !self.has_value(field, columns) {
+            let is_needed = self.is_named(field) || field == "status";
+            if is_needed && self.names_column(field) && !self.has_value(field, columns) {
                 missing.push(field);
             }
         }
@@ -230,41 +49,52 @@ impl ReadingArgs {
 
     /// Whether a field has a value in a table with these columns: its column, or what is set.
     fn has_value(&self, field: &str, columns: &[String]) -> bool {
-        let column = self.column(field);
-        columns.iter().any(|name| name == column) || assigned(&self.set, field).is_some()
-    }
-
-    fn columns(&self) -> impl Iterator<Item = &str> {
-        REQUIRED
-            .iter()
-            .chain(&OPTIONAL)
-            .map(|field| self.column(field))
+        if field == "id" && !self.columns_of_id().is_empty() {
+            return true;
+        }
+        let has_column = self
+            .columns_of(field)
+            .into_iter()
+            .any(|column| columns.iter().any(|name| name == column));
+        has_column || self.set_value(field).is_some()
     }
 
     /// Whether a field has this column, or what is within it.
     pub(super) fn takes(&self, name: &str) -> bool {
         self.columns()
+            .into_iter()
             .any(|column| column == name || column.split('.').next() == Some(name))
     }
 
-    /// Refuses columns that nobody has decided about and that look like a status. Left out, they
-    /// would publish what the site hides.
+    /// Whether a field takes the column, or the options leave it out by its name.
+    fn is_decided(&self, name: &str) -> bool {
+        self.takes(name) || self.is_dropped(name) || (name == "status" && self.is_named(name))
+    }
+
+    /// Refuses columns that nobody has decided about and whose name is that of a status. Left out,
+    /// they would publish what the site hides.
     ///
     /// # Errors
     /// Names the column, and what decides about it.
-    pub(super) fn check_status<'a>(
-        &self,
-        names: impl IntoIterator<Item = &'a str>,
-    ) -> Result<(), String> {
+    pub(super) fn check_status_names(&self, names: &[String]) -> Result<(), String> {
         for name in names {
-            let is_decided = self.takes(name)
-                || self.drop.iter().any(|dropped| dropped == name)
-                || (name == "status" && assigned(&self.map, name).is_some());
-            if !is_decided && looks_like_a_status(name) {
-                return Err(format!(
-                    "{name:?} looks like a status, and no field takes it; --map status={name} does, with \
-                     --value status:0=hidden for each of its values, and --drop {name} leaves it out"
-                ));
+            if status_words::in_name(name) && !self.is_decided(name) {
+                return Err(undecided(name, &format!("{name:?}")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Like [`Self::check_status_names`], for a row: also by its values.
+    fn check_status(&self, row: &Map<String, Value>) -> Result<(), String> {
+        for (name, value) in row {
+            if let Some(value) = value.as_str().filter(|text| status_words::is_value(text))
+                && !self.is_decided(name)
+            {
+                return Err(undecided(name, &format!("{value:?} of {name:?}")));
+            }
+            if status_words::in_name(name) && !self.is_decided(name) {
+                return Err(undecided(name, &format!("{name:?}")));
             }
         }
         Ok(())
@@ -282,40 +112,64 @@ impl ReadingArgs {
     }
 
     /// Makes a comment of a row. The error says in one line why it is none.
-    pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, String> {
-        self.check_status(row.keys().map(String::as_str))
-            .map_err(|why| printable(&why))?;
+    pub(super) fn comment(&self, row: &Map<String, Value>) -> Result<CommentRow, RowError> {
+        self.check_status(row)
+            .map_err(|why| RowError::Undecided(printable(&why)))?;
         self.line(row)
             .and_then(CommentRow::try_from)
-            .map_err(|error| printable(&error.to_string()))
+            .map_err(|error| RowError::Bad(printable(&error.to_string())))
     }
 
     fn line(&self, row: &Map<String, Value>) -> Result<CommentLine, InvalidInput> {
+        let columns_of_id = self.columns_of_id();
         Ok(CommentLine {
-            id: self.required(row, "id", CommentId::parse)?,
+            id: if columns_of_id.is_empty() {
+                self.required(row, "id", CommentId::parse)?
+            } else {
+                id_from(columns_of_id, row)?
+            },
             product: self.required(row, "product", ProductId::parse)?,
-            language: self.required(row, "language", Language::parse)?,
+            language: self.required(row, "language", imported_language)?,
             rating: self.required(row, "rating", rating)?,
             created_at: self.required(row, "created_at", |text| self.date(text))?,
             title: self.optional(row, "title", plain)?,
-            body: self.required(row, "body", plain)?,
+            body: self.body(row)?,
             author: self.optional(row, "author", plain)?,
-            status: self
-                .optional(row, "status", |text| Status::parse(&text.to_lowercase()))?
-                .flatten(),
-            attributes: self.optional(row, "attributes", CommentAttributes::parse)?,
+            status: self.status(row)?,
+            attributes: self.attributes(row)?,
             author_id: self.optional(row, "author_id", AuthorId::parse)?,
         })
     }
 
-    fn date(&self, text: &str) -> Result<Timestamp, InvalidInput> {
-        match &self.date_format {
-            Some(format) => {
-                let utc = TimeZone::UTC;
-                read_date(format, text, self.time_zone.as_ref().unwrap_or(&utc))
-            }
-            None => rfc_3339(text),
+    /// The status. Without one, a comment is published. So where the options name its column, a row
+    /// without a value is bad.
+    fn status(&self, row: &Map<String, Value>) -> Result<Option<Status>, InvalidInput> {
+        let found = self.optional(row, "status", status)?.flatten();
+        if found.is_some() || !self.names_column("status") {
+            return Ok(found);
         }
+        // The row may lack the column.
+        if let Some(meaning) = self.meaning("status", "") {
+            return status(meaning).map(Some);
+        }
+        let columns = self.columns_of("status").join(", ");
+        Err(InvalidInput::new(
+            "status",
+            format!(
+                "{columns:?} is missing or empty; --value status:=pending says what that means, --set status=pending gives \
+                 one value to all such rows"
+            ),
+        ))
+    }
+
+    /// The text, which may be empty. But a row without it, where it has a column, may have it under
+    /// another name.
+    fn body(&self, row: &Map<String, Value>) -> Result<Option<Option<String>>, InvalidInput> {
+        let body = self.optional(row, "body", plain)?;
+        if body.is_none() && !self.columns_of("body").is_empty() {
+            return Err(self.missing_value("body"));
+        }
+        Ok(body)
     }
 
     fn required<T>(
@@ -324,13 +178,15 @@ impl ReadingArgs {
         field: &'static str,
         parse: impl FnOnce(&str) -> Result<T, InvalidInput>,
     ) -> Result<T, InvalidInput> {
-        self.optional(row, field, parse)?.flatten().ok_or_else(|| {
-            let column = self.column(field);
-            InvalidInput::new(
-                field,
-                format!("{column:?} is missing or empty; --set {field}=TEXT gives a value"),
-            )
-        })
+        self.optional(row, field, parse)?
+            .flatten()
+            .ok_or_else(|| self.missing_value(field))
+    }
+
+    fn missing_value(&self, field: &'static str) -> InvalidInput {
+        let columns = self.columns_of(field).join(", ");
+        let remedy = remedy(field);
+        InvalidInput::new(field, format!("{columns:?} is missing or empty; {remedy}"))
     }
 
     /// The value of a field. `None` if the row does not name it, and `Some(None)` if it is empty
@@ -341,72 +197,210 @@ impl ReadingArgs {
         field: &'static str,
         parse: impl FnOnce(&str) -> Result<T, InvalidInput>,
     ) -> Result<Option<Option<T>>, InvalidInput> {
-        let column = self.column(field);
+        match self.text(row, field, field)? {
+            Some(text) if !text.is_empty() => Ok(Some(Some(parse(&text)?))),
+            named => Ok(named.map(|_| None)),
+        }
+    }
+
+    /// The text of a field, as the options turn it; empty if the row names it as empty. Errors name
+    /// it `name`.
+    fn text(
+        &self,
+        row: &Map<String, Value>,
+        field: &str,
+        name: &'static str,
+    ) -> Result<Option<String>, InvalidInput> {
         let mut named = None;
-        if !column.is_empty()
-            && let Some(value) = look_up(row, column)
-        {
-            let mut text = text(field, value)?;
-            if OPTIONAL.contains(&field) && NULLS.contains(&text.as_str()) {
+        if let Some(value) = self.value(row, field) {
+            let mut text = if self.counts(field, row) {
+                text(name, value)?
+            } else {
+                String::new()
+            };
+            if may_be_empty(field) && NULLS.contains(&text.as_str()) {
                 text.clear();
             }
-            let trimmed = text.trim();
-            for Replacement {
-                field: of,
-                from,
-                to,
-            } in &self.value
-            {
-                if of == field && from == trimmed {
-                    text = to.clone();
-                    break;
-                }
+            if let Some(meaning) = self.meaning(field, text.trim()) {
+                text = meaning.to_owned();
             }
-            check_undamaged(field, &text)?;
+            check_undamaged(name, &text)?;
+            if self.turns_html_to_text() {
+                text = without_html(field, text);
+            }
             named = Some(text);
         }
-        let value = match &named {
-            Some(text) if !text.is_empty() => Some(text.as_str()),
-            // Where the file has none, the value that is set counts.
-            _ => assigned(&self.set, field),
-        };
-        match value {
-            Some(text) => Ok(Some(Some(parse(text)?))),
-            None => Ok(named.map(|_| None)),
-        }
-    }
-}
-
-/// The value at a name, or at a path of names with dots between them.
-fn look_up<'row>(row: &'row Map<String, Value>, column: &str) -> Option<&'row Value> {
-    row.get(column).or_else(|| {
-        let (first, rest) = column.split_once('.')?;
-        look_up(row.get(first)?.as_object()?, rest)
-    })
-}
-
-/// The text of a field's value; null is empty.
-fn text(field: &'static str, value: &Value) -> Result<String, InvalidInput> {
-    match value {
-        Value::Null => Ok(String::new()),
-        // These keep the spaces that people put there.
-        Value::String(text) if matches!(field, "title" | "body" | "author") => Ok(text.clone()),
-        Value::String(text) => Ok(text.trim().to_owned()),
-        // A number with a fraction or too many digits has lost some of them, so it names nothing.
-        Value::Number(number)
-            if number.is_f64() && matches!(field, "id" | "product" | "author_id") =>
+        // Where the file has none, the value that is set counts.
+        if named.as_ref().is_none_or(String::is_empty)
+            && let Some(set) = self.set_value(field)
         {
-            Err(InvalidInput::new(
-                field,
-                format!("{number} is not a whole number that JSON keeps"),
-            ))
+            named = Some(set.to_owned());
         }
-        Value::Object(_) if field == "attributes" => Ok(value.to_string()),
-        Value::Bool(_) | Value::Number(_) => Ok(value.to_string()),
-        Value::Array(_) | Value::Object(_) => {
-            Err(InvalidInput::new(field, "holds several values, not a text"))
+        Ok(named)
+    }
+
+    /// The value of the first column of the field that the row has.
+    fn value<'row>(&self, row: &'row Map<String, Value>, field: &str) -> Option<&'row Value> {
+        let columns = self.columns_of(field);
+        columns.into_iter().find_map(|column| look_up(row, column))
+    }
+
+    /// The attributes: those of their own column, and the keys that have columns.
+    fn attributes(
+        &self,
+        row: &Map<String, Value>,
+    ) -> Result<Option<Option<CommentAttributes>>, InvalidInput> {
+        let whole = self.optional(row, CommentAttributes::FIELD, CommentAttributes::parse)?;
+        let fields = self.attribute_fields();
+        if fields.is_empty() {
+            return Ok(whole);
+        }
+        let mut is_named = whole.is_some();
+        let mut attributes = match whole.flatten() {
+            Some(whole) => serde_json::from_str(whole.as_json()).unwrap_or_default(),
+            None => Map::new(),
+        };
+        for field in fields {
+            let Some(key) = attribute(field) else {
+                continue;
+            };
+            let value = match self.json_value(row, field, key) {
+                Some(value) => value,
+                None => match self.text(row, field, CommentAttributes::FIELD)? {
+                    Some(text) if !text.is_empty() => attribute_value(key, &text, self)?,
+                    Some(_) => Value::Null,
+                    None => continue,
+                },
+            };
+            is_named = true;
+            if !value.is_null() {
+                insert(&mut attributes, key, value)?;
+            }
+        }
+        if attributes.is_empty() {
+            return Ok(is_named.then_some(None));
+        }
+        let attributes = CommentAttributes::parse(&Value::from(attributes).to_string())?;
+        Ok(Some(Some(attributes)))
+    }
+
+    /// The value of a key of the attributes, if it is not read as a text: an array, an object, or a
+    /// number that no option replaces.
+    fn json_value(&self, row: &Map<String, Value>, field: &str, key: &str) -> Option<Value> {
+        if !self.counts(field, row) || matches!(key, "verified" | "reply.at") {
+            return None;
+        }
+        let value = self.value(row, field)?;
+        match value {
+            Value::Array(values) if key == "photos" => Some(photos_of(values)),
+            Value::Array(_) | Value::Object(_) => Some(value.clone()),
+            Value::Number(number) if self.meaning(field, &number.to_string()).is_none() => {
+                Some(value.clone())
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
         }
     }
+}
+
+/// A text as the value of a key of the attributes. Those that pages show have a type.
+fn attribute_value(key: &str, text: &str, reading: &ReadingArgs) -> Result<Value, InvalidInput> {
+    match key {
+        "verified" => match text.to_lowercase().as_str() {
+            "true" => Ok(true.into()),
+            "false" => Ok(false.into()),
+            _ => Err(InvalidInput::new(
+                CommentAttributes::FIELD,
+                format!(
+                    "verified: {text:?} is neither true nor false; --value attributes.verified:{text}=true says what it means"
+                ),
+            )),
+        },
+        "reply.at" => Ok(reading.date(text)?.to_string().into()),
+        "photos" => Ok(photos_of(&[text.into()])),
+        _ => Ok(text.into()),
+    }
+}
+
+/// Photos as pages show them. A text among them is their addresses.
+fn photos_of(values: &[Value]) -> Value {
+    let mut photos = Vec::new();
+    for value in values {
+        match value.as_str() {
+            Some(text) => photos.extend(urls(text).into_iter().map(|url| json!({"url": url}))),
+            None => photos.push(value.clone()),
+        }
+    }
+    if photos.is_empty() {
+        Value::Null
+    } else {
+        photos.into()
+    }
+}
+
+/// What may stand between the addresses of pictures, besides white space.
+const BETWEEN_URLS: [char; 6] = [',', ';', '|', '"', '[', ']'];
+
+fn is_between_urls(character: char) -> bool {
+    character.is_whitespace() || BETWEEN_URLS.contains(&character)
+}
+
+/// The addresses of pictures. One begins at the start of the text, or behind what stands between
+/// them: `http` also occurs within an address.
+fn urls(text: &str) -> Vec<&str> {
+    let mut starts = Vec::new();
+    for (at, _) in text.match_indices("http") {
+        let (before, url) = text.split_at(at);
+        let is_url = url.starts_with("http://") || url.starts_with("https://");
+        if is_url && before.chars().next_back().is_none_or(is_between_urls) {
+            starts.push(at);
+        }
+    }
+    let mut urls = Vec::new();
+    for (number, start) in starts.iter().enumerate() {
+        let end = starts.get(number + 1).copied().unwrap_or(text.len());
+        let url = text.get(*start..end).unwrap_or_default();
+        urls.push(url.trim_end_matches(is_between_urls));
+    }
+    urls
+}
+
+/// Puts a value at a path of keys with dots between them.
+fn insert(
+    attributes: &mut Map<String, Value>,
+    path: &str,
+    value: Value,
+) -> Result<(), InvalidInput> {
+    let Some((key, rest)) = path.split_once('.') else {
+        attributes.insert(path.to_owned(), value);
+        return Ok(());
+    };
+    let within = attributes
+        .entry(key)
+        .or_insert_with(|| Map::new().into())
+        .as_object_mut()
+        .ok_or_else(|| {
+            let problem = format!("{key} is no object, so it has no {rest}");
+            InvalidInput::new(CommentAttributes::FIELD, problem)
+        })?;
+    insert(within, rest, value)
+}
+
+/// The text of HTML, in the fields that people write.
+fn without_html(field: &str, text: String) -> String {
+    match field {
+        "body" | "attributes.reply.text" => html::to_text(&text),
+        // They are one line.
+        "title" | "author" => html::to_text(&text).replace('\n', " "),
+        _ => text,
+    }
+}
+
+fn status(text: &str) -> Result<Status, InvalidInput> {
+    Status::parse(&text.to_lowercase()).map_err(|mut error| {
+        let says = format!("; --value status:{text}=hidden says what it means");
+        error.problem.push_str(&says);
+        error
+    })
 }
 
 fn rating(text: &str) -> Result<Rating, InvalidInput> {
@@ -454,9 +448,10 @@ pub(super) mod tests {
     }
 
     fn made(options: &[&str], values: &Value) -> Result<NewComment, String> {
-        reading(options)
-            .comment(&row(values))
-            .map(|row| row.comment)
+        match reading(options).comment(&row(values)) {
+            Ok(row) => Ok(row.comment),
+            Err(RowError::Bad(why) | RowError::Undecided(why)) => Err(why),
+        }
     }
 
     fn made_well(options: &[&str], values: &Value) -> NewComment {
@@ -472,9 +467,9 @@ pub(super) mod tests {
             (
                 comment.id.as_str(),
                 comment.rating.get(),
-                comment.text.body.as_str()
+                comment.text.body.as_deref()
             ),
-            ("1", 2, "Bad.")
+            ("1", 2, Some("Bad."))
         );
         assert_eq!(
             (comment.text.author.as_deref(), comment.text.title),
@@ -503,6 +498,146 @@ pub(super) mod tests {
 
     fn patch_of(options: &[&str], values: &Value) -> CommentPatch {
         reading(options).comment(&row(values)).unwrap().patch()
+    }
+
+    #[test]
+    fn a_rating_may_have_no_text_where_the_row_says_so() {
+        for empty in ["", " ", "NULL"] {
+            let comment = made_well(&[], &json!({"body": empty}));
+            assert_eq!(comment.text.body, None, "{empty:?}");
+        }
+        // The text may stand under another name.
+        let mut without = row(&json!({"text": "Fine."}));
+        without.remove("body");
+        let RowError::Bad(error) = reading(&[]).comment(&without).unwrap_err() else {
+            panic!("the row is wrong");
+        };
+        assert!(error.contains("--map body="), "{error}");
+        let made = reading(&["--map", "body="]).comment(&without).unwrap();
+        assert_eq!(made.comment.text.body, None);
+        assert_eq!(made.patch().body, None);
+        let columns = ["id", "product", "language", "rating", "created_at"].map(str::to_owned);
+        assert_eq!(reading(&[]).missing(&columns), ["body"]);
+        assert!(reading(&["--map", "body="]).missing(&columns).is_empty());
+    }
+
+    /// The attributes of a row with these values.
+    fn attributes_of(options: &[&str], values: &Value) -> Option<String> {
+        let attributes = made_well(options, values).site.attributes;
+        attributes.map(|attributes| attributes.as_json().to_owned())
+    }
+
+    #[test]
+    fn columns_fill_keys_of_the_attributes() {
+        let options = [
+            "--map=attributes.verified=bought,attributes.reply.text=answer,attributes.photos=pictures,attributes.size=fit",
+            "--value",
+            "attributes.verified:Yes=true",
+        ];
+        let values = json!({
+            "bought": "yes", "answer": "Thanks!", "fit": "M", "attributes": {"votes": 3},
+            "pictures": "https://a/1,b.jpg, http://a/2.jpg;https://a/3.jpg",
+        });
+        assert_eq!(
+            attributes_of(&options, &values).unwrap(),
+            r#"{"photos":[{"url":"https://a/1,b.jpg"},{"url":"http://a/2.jpg"},{"url":"https://a/3.jpg"}],"reply":{"text":"Thanks!"},"size":"M","verified":true,"votes":3}"#
+        );
+        let empty = json!({"bought": "", "answer": null, "fit": "NULL", "pictures": "none"});
+        assert_eq!(attributes_of(&options, &empty), None);
+        assert_eq!(patch_of(&options, &empty).attributes, Some(None));
+        assert_eq!(patch_of(&options, &json!({})).attributes, None);
+        let json = json!({"bought": true, "fit": [1, {"a": 2}]});
+        assert_eq!(
+            attributes_of(&options, &json).unwrap(),
+            r#"{"size":[1,{"a":2}],"verified":true}"#
+        );
+        let error = made(&options, &json!({"bought": "maybe"})).unwrap_err();
+        assert!(
+            error.contains("--value attributes.verified:maybe=true"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_address_of_a_picture_may_hold_another_one() {
+        for (text, expected) in [
+            (
+                "https://cdn/x?u=https%3A%2F%2Fo/y.jpg,https://cdn/http-cache/1.jpg",
+                &[
+                    "https://cdn/x?u=https%3A%2F%2Fo/y.jpg",
+                    "https://cdn/http-cache/1.jpg",
+                ][..],
+            ),
+            (
+                "[\"https://cdn/http://o/1.jpg\", \"https://a/2.jpg\"]",
+                &["https://cdn/http://o/1.jpg", "https://a/2.jpg"],
+            ),
+            ("http://a/1\thttp://a/2\n", &["http://a/1", "http://a/2"]),
+            ("none of http", &[]),
+        ] {
+            assert_eq!(urls(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn arrays_objects_and_numbers_follow_the_rules_of_texts() {
+        let mut rules = tempfile::NamedTempFile::new().unwrap();
+        let only_if = b"[only-if.\"attributes.photos\"]\nis_public = [\"true\"]\n";
+        std::io::Write::write_all(&mut rules, only_if).unwrap();
+        let options = [
+            "--preset",
+            rules.path().to_str().unwrap(),
+            "--map=attributes.photos=images,attributes.verified=bought,attributes.reply.at=answered,attributes.fit=fit",
+            "--date-format=unix",
+            "--value=attributes.verified:1=true",
+            "--value=attributes.fit:3=loose",
+        ];
+        let mut values = json!({
+            "created_at": "1709208000", "images": ["https://a/1.jpg", {"url": "https://a/2.jpg"}], "is_public": false,
+            "bought": 1, "answered": 1_709_208_000, "fit": 3,
+        });
+        assert_eq!(
+            attributes_of(&options, &values).unwrap(),
+            r#"{"fit":"loose","reply":{"at":"2024-02-29T12:00:00.000Z"},"verified":true}"#
+        );
+        values["is_public"] = true.into();
+        values["fit"] = 4.into();
+        assert_eq!(
+            attributes_of(&options, &values).unwrap(),
+            r#"{"fit":4,"photos":[{"url":"https://a/1.jpg"},{"url":"https://a/2.jpg"}],"reply":{"at":"2024-02-29T12:00:00.000Z"},"verified":true}"#
+        );
+        for (wrong, expected) in [
+            (
+                json!({"created_at": "1", "bought": 2}),
+                "neither true nor false",
+            ),
+            (
+                json!({"created_at": "1", "bought": [1]}),
+                "holds several values",
+            ),
+        ] {
+            let error = made(&options, &wrong).unwrap_err();
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn html_becomes_text_where_people_write() {
+        let values = json!({
+            "body": "<p>Fine &amp; cheap.</p><p>Bye</p>", "title": "Top<br>notch", "author": "O&#39;Neill", "id": "1"
+        });
+        let text = made_well(&["--html-to-text"], &values).text;
+        assert_eq!(text.body.as_deref(), Some("Fine & cheap.\n\nBye"));
+        assert_eq!(text.title.as_deref(), Some("Top notch"));
+        assert_eq!(text.author.as_deref(), Some("O'Neill"));
+        let kept = made_well(&[], &values).text;
+        assert_eq!(kept.author.as_deref(), Some("O&#39;Neill"));
+    }
+
+    #[test]
+    fn a_tag_with_underscores_is_a_language() {
+        let comment = made_well(&[], &json!({"language": "pt_BR"}));
+        assert_eq!(comment.language.as_str(), "pt-BR");
     }
 
     fn status_of(options: &[&str], values: &Value) -> Option<Status> {
@@ -535,6 +670,12 @@ pub(super) mod tests {
             "Rejected",
             "reviewStatus",
             "is-spam",
+            "ispublished",
+            "isApproved",
+            "reviewstatus",
+            "validate",
+            "active",
+            "archived",
         ] {
             let values = json!({name: "spam"});
             let error = made(&[], &values).unwrap_err();
@@ -544,33 +685,18 @@ pub(super) mod tests {
             let options = ["--map", &map, "--value", "status:spam=hidden"];
             assert_eq!(status_of(&options, &values), Some(Status::Hidden));
         }
+        // A column is also known by its values.
+        for value in ["spam", "Approved", " unpublished ", "on hold", "private"] {
+            let values = json!({"kind": value});
+            let error = made(&[], &values).unwrap_err();
+            assert!(error.contains("--drop kind"), "{error}");
+            made_well(&["--drop", "kind"], &values);
+        }
         // No words of a status.
         made_well(
             &[],
-            &json!({"estate": "spam", "helpful": 3, "approver": "A"}),
+            &json!({"estate": "large", "title": "Spam", "helpful": 3, "approver": "A", "actively": 1}),
         );
-        for wrong in ["status", "status:spam", "state:spam=hidden"] {
-            assert!(replacement(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn what_a_spreadsheet_has_made_of_a_value_is_refused() {
-        for (field, text) in [
-            // LibreOffice 7.4, and Excel.
-            ("id", "1.23456789012346E+019"),
-            ("product", "1.23457E+18"),
-            ("author_id", "4.00E+10"),
-            ("body", "#DIV/0!"),
-            ("author", "#NAME?"),
-            ("title", "Err:508"),
-        ] {
-            let error = made(&[], &json!({field: text})).unwrap_err();
-            assert!(error.contains("a spreadsheet shows"), "{error}");
-        }
-        for (field, text) in [("id", "1e5"), ("product", "E+1"), ("body", "1.5E+3")] {
-            made_well(&[], &json!({field: text}));
-        }
     }
 
     #[test]
@@ -606,12 +732,12 @@ pub(super) mod tests {
         let error = made(&[], &json!({"status": "sent"})).unwrap_err();
         assert_eq!(
             error,
-            "status: \"sent\" is not published, pending or hidden"
+            "status: \"sent\" is not published, pending or hidden; --value status:sent=hidden says what it means"
         );
         // A column that means something else is left out.
         assert_eq!(
             status_of(
-                &["--map", "status="],
+                &["--map", "status=", "--drop", ""],
                 &json!({"status": "sent", "": "hidden"})
             ),
             None
@@ -622,6 +748,39 @@ pub(super) mod tests {
             Vec::<&str>::new()
         );
         assert!(!reading.takes("status") && reading.takes("author"));
+    }
+
+    #[test]
+    fn a_row_without_a_value_in_the_named_column_of_the_status_is_bad() {
+        let options = ["--map", "status=state"];
+        for values in [
+            json!({"state": ""}),
+            json!({"state": null}),
+            json!({"state": "NULL"}),
+            json!({"status": "hidden"}),
+        ] {
+            let error = made(&options, &values).unwrap_err();
+            assert!(error.contains("--value status:=pending"), "{error}");
+            // What the message says works.
+            for says in [["--value", "status:=pending"], ["--set", "status=pending"]] {
+                let options = [&options[..], &says].concat();
+                assert_eq!(status_of(&options, &values), Some(Status::Pending));
+            }
+        }
+        assert_eq!(status_of(&[], &json!({"status": ""})), None);
+        let columns = [
+            "product_id",
+            "date",
+            "review_score",
+            "review_content",
+            "published",
+        ];
+        let columns = columns.map(str::to_owned);
+        let preset = reading(&["--preset", "yotpo"]);
+        assert!(preset.missing(&columns).is_empty());
+        assert_eq!(preset.missing(&columns[..4]), ["status"]);
+        let without = reading(&["--preset", "yotpo", "--map", "status="]);
+        assert!(without.missing(&columns[..4]).is_empty());
     }
 
     #[test]
@@ -655,7 +814,6 @@ pub(super) mod tests {
             ),
             (json!({"rating": "4.5"}), "4.5 is not a rating"),
             (json!({"rating": "inf"}), "rating: inf is not a rating"),
-            (json!({"body": ""}), "body: \"body\" is missing or empty"),
             (json!({"id": null}), "id: \"id\" is missing or empty"),
             (json!({"product": ["a"]}), "product: holds several values"),
             (json!({"language": "\u{1b}[31m"}), "language"),
@@ -686,36 +844,13 @@ pub(super) mod tests {
         let options = [
             "--map",
             "rating=stars",
-            "--set",
-            "id=1",
+            "--id-from",
+            "product,body",
             "--set",
             "language=en",
             "--set",
             "created_at=2024-01-01",
         ];
         assert!(reading(&options).missing(&columns).is_empty());
-    }
-
-    #[test]
-    fn a_files_name_says_its_format() {
-        for (name, format) in [
-            ("a.csv", Format::Csv),
-            ("A.CSV.GZ", Format::Csv),
-            ("a.tsv.zst", Format::Tsv),
-            ("a.jsonl", Format::JsonLines),
-            ("csv", Format::JsonLines),
-        ] {
-            assert_eq!(Format::of_name(Path::new(name)), format, "{name}");
-        }
-    }
-
-    #[test]
-    fn an_assignment_names_a_field() {
-        assert!(
-            assignment("stars=rating")
-                .unwrap_err()
-                .contains("is not a field: id, product")
-        );
-        assert!(assignment("rating").is_err());
     }
 }

@@ -1,6 +1,7 @@
 //! A row to import: what it says, and its import.
 
-use model::Timestamp;
+use model::{ProductId, Timestamp};
+use percent_encoding::percent_decode_str;
 use table::{Table, WriteError};
 
 use super::{
@@ -38,6 +39,19 @@ impl RowContent {
         }
     }
 
+    /// What may be wrong with it although it can be imported.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        let mut doubts = Vec::new();
+        match self {
+            Self::Comment(row) => {
+                doubts.extend(encoded_product(&row.comment.product));
+                doubts.extend(row.comment_doubts());
+            }
+            Self::Product(row) => doubts.extend(encoded_product(&row.product)),
+        }
+        doubts
+    }
+
     /// Writes it unless it is there, or as the options say.
     pub(super) async fn import(
         &self,
@@ -52,6 +66,19 @@ impl RowContent {
     }
 }
 
+/// A product that looks percent-encoded, as in WordPress's addresses. Its page here has another
+/// address than at the shop.
+fn encoded_product(product: &ProductId) -> Option<String> {
+    let product = product.as_str();
+    let decoded = percent_decode_str(product).decode_utf8().ok()?;
+    if decoded == product {
+        return None;
+    }
+    Some(format!(
+        "product: {product:?} looks percent-encoded, so its address here encodes the % again; the shop probably means {decoded:?}"
+    ))
+}
+
 #[derive(Debug)]
 pub(super) struct ImportRow {
     /// The number of its first line, from 1.
@@ -63,7 +90,38 @@ pub(super) struct ImportRow {
     pub(super) doubt: Option<&'static str>,
 }
 
+/// Why a row is no comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum RowError {
+    /// This row alone is wrong.
+    Bad(String),
+    /// One of its columns looks like a status, and nobody has decided about it. So no row counts.
+    Undecided(String),
+}
+
+impl From<String> for RowError {
+    fn from(reason: String) -> Self {
+        Self::Bad(reason)
+    }
+}
+
 impl ImportRow {
+    /// A row that was read.
+    ///
+    /// # Errors
+    /// Nobody has decided about one of its columns.
+    pub(super) fn read(
+        number: u64,
+        content: Result<RowContent, RowError>,
+        text: String,
+    ) -> Result<Self, ImportError> {
+        match content {
+            Ok(content) => Ok(Self::new(number, Ok(content), text)),
+            Err(RowError::Bad(reason)) => Ok(Self::new(number, Err(reason), text)),
+            Err(RowError::Undecided(why)) => Err(ImportError::Undecided(number, why)),
+        }
+    }
+
     pub(super) fn new(number: u64, content: Result<RowContent, String>, text: String) -> Self {
         Self {
             number,
@@ -75,3 +133,21 @@ impl ImportRow {
 }
 
 pub(super) type ImportRows = Box<dyn Iterator<Item = Result<ImportRow, ImportError>> + Send>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn doubt(text: &str) -> Option<String> {
+        encoded_product(&ProductId::parse(text).unwrap())
+    }
+
+    #[test]
+    fn a_product_in_percent_encoding_is_doubted() {
+        let found = doubt("caf%C3%A9").unwrap();
+        assert!(found.contains("café"), "{found}");
+        for plain in ["café", "100%", "a%20%", "50%zz", "a%ff"] {
+            assert_eq!(doubt(plain).is_some(), plain == "a%20%", "{plain}");
+        }
+    }
+}

@@ -10,27 +10,33 @@
 //! - Spreadsheets write columns that once held something: without a name, and without a value in
 //!   any row. Rows of empty cells alone are none, and cells beside the named columns may be missing
 //!   where no field takes them.
+//! - A carriage return ends a row only where it also ends the first one. Elsewhere it is text:
+//!   `mariadb -B` escapes a line feed, but not a carriage return.
 //! - Many programs write tables with tabs without any quoting. So quotes count only in a row where
 //!   they are whole: each cell that begins with a quote ends with one, and no such cell holds both
 //!   a tab and a line end. In every other row, quotes are text, and the row ends with its line.
 
 use std::collections::VecDeque;
 
-use csv::{ReaderBuilder, StringRecord};
+use csv::{ReaderBuilder, StringRecord, Terminator};
 use serde_json::{Map, Value};
 
 use super::{
     ImportError,
     comment::printable,
     database,
+    fields::remedy,
+    kind,
     lines::{LINE_MAX_BYTES, LineReader, NumberedLine},
-    reading::ReadingArgs,
+    options::ReadingArgs,
     row::{ImportRow, ImportRows, RowContent},
 };
 
 const HAS_ESCAPES: &str =
     "holds \\n, \\t or \\\\ as text: if a database wrote the file, --format database reads them";
 const LATE_NULL: &str = "has a cell \\N, by which databases write no value, but rows before it were read without escapes; import the file with --format database";
+const NOT_UTF_8: &str =
+    "is not UTF-8; `iconv -f WINDOWS-1252 -t UTF-8 FILE` converts a file of many older programs";
 const SPANS_ROWS: &str = "a cell holds what looks like the end of one row and the beginning of another: is a quote missing?";
 
 /// Where in a cell the next byte stands.
@@ -56,9 +62,11 @@ struct Quotes {
 impl Quotes {
     /// Follows the quotes over further bytes of the row. `false` if text stands behind a closing
     /// quote, or if in a table with tabs a cell holds both a tab and a line end.
-    fn follow(&mut self, bytes: &[u8], delimiter: u8) -> bool {
+    fn follow(&mut self, bytes: &[u8], delimiter: u8, cr_ends_rows: bool) -> bool {
         for byte in bytes {
-            let ends_cell = *byte == delimiter || matches!(byte, b'\n' | b'\r');
+            let is_closed = self.position == CellPosition::Closed;
+            let is_cr_end = *byte == b'\r' && (cr_ends_rows || is_closed);
+            let ends_cell = *byte == delimiter || *byte == b'\n' || is_cr_end;
             self.position = match (self.position, byte) {
                 (CellPosition::Start, b'"') => {
                     *self = Self::default();
@@ -123,6 +131,7 @@ pub(super) fn rows(
         delimiter,
         escapes,
         columns: None,
+        cr_ends_rows: false,
         reading,
     };
     // A line has several rows if a program ends them with carriage returns alone.
@@ -143,6 +152,8 @@ struct SeparatedRows {
     delimiter: u8,
     escapes: Escapes,
     columns: Option<Vec<String>>,
+    /// Whether the first row ends with a carriage return alone.
+    cr_ends_rows: bool,
     reading: ReadingArgs,
 }
 
@@ -159,6 +170,12 @@ impl SeparatedRows {
         let mut bytes = Vec::new();
         let quoting = match line {
             Ok(line) => {
+                if self.columns.is_none() {
+                    if let Some(problem) = kind::of_table_line(line.trim_ascii_end()) {
+                        return Err(ImportError::WrongKind(problem.to_owned()));
+                    }
+                    self.cr_ends_rows = without_line_end(&line).contains(&b'\r');
+                }
                 self.see_escapes(&line);
                 bytes = line;
                 self.complete_row(number, &mut bytes)?
@@ -170,7 +187,7 @@ impl SeparatedRows {
             Quoting::IsText => self.records(&bytes, false),
             Quoting::Escaped => match std::str::from_utf8(&bytes) {
                 Ok(row) => Ok(vec![database::cells(row).into()]),
-                Err(_) => Err("is not UTF-8".to_owned()),
+                Err(_) => Err(NOT_UTF_8.to_owned()),
             },
             Quoting::Wrong(reason) => Err(reason),
         };
@@ -180,7 +197,7 @@ impl SeparatedRows {
                 for record in records {
                     match &self.columns {
                         Some(_) if record.iter().all(|cell| cell.trim().is_empty()) => {}
-                        Some(columns) => rows.push(self.row(number, &record, columns)),
+                        Some(columns) => rows.push(self.row(number, &record, columns)?),
                         None => self.columns = Some(self.named(&record)?),
                     }
                 }
@@ -269,14 +286,14 @@ impl SeparatedRows {
         let first_line_bytes = bytes.len();
         let mut further_lines = Vec::new();
         let mut quotes = Quotes::default();
-        let mut is_right = quotes.follow(bytes, self.delimiter);
+        let mut is_right = quotes.follow(bytes, self.delimiter, self.cr_ends_rows);
         while is_right && quotes.position == CellPosition::Quoted && bytes.len() <= LINE_MAX_BYTES {
             let Some(line) = self.next_line()? else { break };
             let Ok(text) = &line.1 else {
                 self.ahead.push_front(line);
                 break;
             };
-            is_right = quotes.follow(text, self.delimiter);
+            is_right = quotes.follow(text, self.delimiter, self.cr_ends_rows);
             bytes.extend(text);
             further_lines.push(line);
         }
@@ -300,6 +317,11 @@ impl SeparatedRows {
 
     fn records(&self, bytes: &[u8], quoting: bool) -> Result<Vec<StringRecord>, String> {
         let mut reader = ReaderBuilder::new();
+        let mut bytes = bytes;
+        if !self.cr_ends_rows {
+            bytes = without_line_end(bytes);
+            reader.terminator(Terminator::Any(b'\n'));
+        }
         let reader = reader
             .delimiter(self.delimiter)
             .quoting(quoting)
@@ -312,10 +334,15 @@ impl SeparatedRows {
         // It refuses nothing else.
         records
             .collect::<Result<_, _>>()
-            .map_err(|_| "is not UTF-8".to_owned())
+            .map_err(|_| NOT_UTF_8.to_owned())
     }
 
-    fn row(&self, number: u64, record: &StringRecord, columns: &[String]) -> ImportRow {
+    fn row(
+        &self,
+        number: u64,
+        record: &StringRecord,
+        columns: &[String],
+    ) -> Result<ImportRow, ImportError> {
         let mut cells: Vec<&str> = record.iter().collect();
         while cells.len() > columns.len() && cells.last().is_some_and(|cell| cell.is_empty()) {
             cells.pop();
@@ -331,7 +358,8 @@ impl SeparatedRows {
                 cells.len(),
                 columns.len()
             );
-            return ImportRow::new(number, Err(reason), Value::from(cells).to_string());
+            let text = Value::from(cells).to_string();
+            return Ok(ImportRow::new(number, Err(reason), text));
         }
         let row = named_cells(columns, &cells);
         let content = self.reading.comment(&row).map(RowContent::Comment);
@@ -342,10 +370,9 @@ impl SeparatedRows {
         } else {
             None
         };
-        ImportRow {
-            doubt,
-            ..ImportRow::new(number, content, Value::from(row).to_string())
-        }
+        let text = Value::from(row).to_string();
+        let row = ImportRow::read(number, content, text)?;
+        Ok(ImportRow { doubt, ..row })
     }
 
     /// Whether a table with tabs may come from a database although no cell is `\N`.
@@ -399,8 +426,16 @@ impl SeparatedRows {
             columns.push(name.to_owned());
         }
         self.reading
-            .check_status(columns.iter().map(String::as_str))
+            .check_status_names(&columns)
             .map_err(|why| refused(&why))?;
+        let missing_for_id = self.reading.missing_for_id(&columns);
+        if !missing_for_id.is_empty() {
+            return Err(refused(&format!(
+                "--id-from names {}, but its columns are: {}",
+                missing_for_id.join(", "),
+                columns.join(", ")
+            )));
+        }
         let missing = self.reading.missing(&columns);
         let Some(field) = missing.first() else {
             let omitted: Vec<&str> = columns
@@ -417,12 +452,18 @@ impl SeparatedRows {
             return Ok(columns);
         };
         Err(refused(&format!(
-            "no column is named {}; --map {field}=COLUMN names another, --set {field}=TEXT gives one value to all; \
-             its columns: {}",
+            "no column is named {}; --map {field}=COLUMN names another, {}; its columns: {}",
             missing.join(", "),
+            remedy(field),
             columns.join(", ")
         )))
     }
+}
+
+/// A row without a line feed at its end, and a carriage return before it.
+fn without_line_end(row: &[u8]) -> &[u8] {
+    let row = row.strip_suffix(b"\n").unwrap_or(row);
+    row.strip_suffix(b"\r").unwrap_or(row)
 }
 
 /// The error of a first row whose columns cannot be used.
@@ -481,7 +522,7 @@ mod tests {
 
     fn body_of(content: RowContent) -> String {
         match content {
-            RowContent::Comment(row) => row.comment.text.body,
+            RowContent::Comment(row) => row.comment.text.body.unwrap_or_default(),
             RowContent::Product(row) => panic!("{row:?} is no comment"),
         }
     }
@@ -517,7 +558,7 @@ mod tests {
             row("1", "\"Fine,\r\n\nand \"\"cheap\"\".\""),
             row("2", "5\" disk.")
         );
-        let expected = [(2, "Fine,\r\n\nand \"cheap\"."), (5, "5\" disk.")];
+        let expected = [(2, "Fine,\n\nand \"cheap\"."), (5, "5\" disk.")];
         assert_eq!(
             bodies(read(content.as_bytes())),
             expected.map(|(number, body)| (number, Ok(body.to_owned())))
@@ -528,6 +569,19 @@ mod tests {
             bodies(read(content.as_bytes())),
             ["a", "b"].map(|body| (1, Ok(body.to_owned())))
         );
+    }
+
+    #[test]
+    fn a_carriage_return_within_a_row_is_text() {
+        // `mariadb -B` escapes only line feeds.
+        for (delimiter, end) in [(b'\t', "\n"), (b'\t', "\r\n"), (b',', "\r\n")] {
+            let table = format!("{HEADER}{}{}", row("1", "one\rtwo"), row("2", "\"b\""));
+            let table = table.replace(',', &char::from(delimiter).to_string());
+            let content = table.replace('\n', end);
+            let expected = [(2, Ok("one\ntwo".to_owned())), (3, Ok("b".to_owned()))];
+            let found = bodies(read_with(delimiter, content.as_bytes()));
+            assert_eq!(found, expected, "{content:?}");
+        }
     }
 
     #[test]
@@ -552,7 +606,7 @@ mod tests {
         let reason = reason_of(&rows[1]);
         assert!(reason.contains("body"), "{reason}");
         assert!(rows[2].content.is_ok());
-        assert_eq!(reason_of(&rows[3]), "is not UTF-8");
+        assert!(reason_of(&rows[3]).starts_with("is not UTF-8"));
         assert_eq!(
             rows.iter().map(|row| row.number).collect::<Vec<_>>(),
             [2, 3, 4, 5]

@@ -10,10 +10,12 @@ use table::NewComment;
 use super::{
     ImportError,
     comment::{NOT_LINES, described, read_row},
+    format::Format,
+    kind::{self, TableRemedy},
     lines::{LineReader, NumberedLine},
+    options::ReadingArgs,
     product::read_product,
-    reading::{Format, ReadingArgs},
-    row::{ImportRow, ImportRows, RowContent},
+    row::{ImportRow, ImportRows, RowContent, RowError},
     separated::{self, Escapes},
 };
 
@@ -32,13 +34,17 @@ impl ImportSource {
             match reading.format.unwrap_or_else(|| Format::of_name(path)) {
                 // A misspelt field is not lost: lines of an export have no other fields.
                 Format::JsonLines if reading == ReadingArgs::default() => {
-                    json_rows(lines, |line| read_row(line).map(RowContent::Comment))
+                    json_rows(lines, reading, TableRemedy::Format, |line, _| {
+                        Ok(RowContent::Comment(read_row(line)?))
+                    })
                 }
-                Format::JsonLines => json_rows(lines, move |line| {
-                    let row: Map<String, Value> =
-                        serde_json::from_slice(line).map_err(|error| described(&error))?;
-                    reading.comment(&row).map(RowContent::Comment)
-                }),
+                Format::JsonLines => {
+                    json_rows(lines, reading, TableRemedy::Format, |line, reading| {
+                        let row: Map<String, Value> =
+                            serde_json::from_slice(line).map_err(|error| described(&error))?;
+                        reading.comment(&row).map(RowContent::Comment)
+                    })
+                }
                 Format::Csv => separated::rows(lines, b',', Escapes::AreText, reading),
                 Format::Semicolons => separated::rows(lines, b';', Escapes::AreText, reading),
                 Format::Tsv => separated::rows(lines, b'\t', Escapes::NotSeen, reading),
@@ -50,7 +56,10 @@ impl ImportSource {
     /// A file of products' records, as an export writes it.
     pub fn of_products(path: &Path) -> io::Result<Self> {
         Self::of_file(path, |lines| {
-            json_rows(lines, |line| read_product(line).map(RowContent::Product))
+            let reading = ReadingArgs::default();
+            json_rows(lines, reading, TableRemedy::Convert, |line, _| {
+                Ok(RowContent::Product(read_product(line)?))
+            })
         })
     }
 
@@ -90,10 +99,14 @@ impl ImportSource {
 /// The rows of JSON Lines, each by `parse`.
 fn json_rows(
     lines: LineReader,
-    parse: impl Fn(&[u8]) -> Result<RowContent, String> + Send + 'static,
+    reading: ReadingArgs,
+    table: TableRemedy,
+    parse: impl Fn(&[u8], &ReadingArgs) -> Result<RowContent, RowError> + Send + 'static,
 ) -> ImportRows {
     Box::new(JsonRows {
         lines,
+        reading,
+        table,
         parse,
         has_begun: false,
     })
@@ -102,12 +115,15 @@ fn json_rows(
 /// The rows of JSON Lines without blank ones. A file that is one array is an error.
 struct JsonRows<Parse> {
     lines: LineReader,
+    reading: ReadingArgs,
+    /// What helps where the file is a table.
+    table: TableRemedy,
     parse: Parse,
     /// Whether there was a line that is not blank.
     has_begun: bool,
 }
 
-impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> JsonRows<Parse> {
+impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, RowError>> JsonRows<Parse> {
     /// The row of a line; `None` for a blank one.
     fn row(&mut self, (number, line): NumberedLine) -> Result<Option<ImportRow>, ImportError> {
         let line = match line {
@@ -125,16 +141,22 @@ impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> JsonRows<Parse> {
             return Err(ImportError::Array(number));
         }
         let content = if is_array {
-            Err(NOT_LINES.to_owned())
+            Err(NOT_LINES.to_owned().into())
         } else {
-            (self.parse)(line)
+            (self.parse)(line, &self.reading)
         };
+        if is_first
+            && content.is_err()
+            && let Some(problem) = kind::of_json_line(line, &self.reading, self.table)
+        {
+            return Err(ImportError::WrongKind(problem));
+        }
         let text = String::from_utf8_lossy(line).into_owned();
-        Ok(Some(ImportRow::new(number, content, text)))
+        ImportRow::read(number, content, text).map(Some)
     }
 }
 
-impl<Parse: Fn(&[u8]) -> Result<RowContent, String>> Iterator for JsonRows<Parse> {
+impl<Parse: Fn(&[u8], &ReadingArgs) -> Result<RowContent, RowError>> Iterator for JsonRows<Parse> {
     type Item = Result<ImportRow, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -163,8 +185,10 @@ mod tests {
             ("\u{feff}\nb", &[(2, "b")]),
             ("a\n\u{feff}b", &[(1, "a"), (2, "\u{feff}b")]),
         ] {
-            let rows = json_rows(reader_of(content.as_bytes()), |_| Err(String::new()))
-                .map(Result::unwrap);
+            let lines = reader_of(content.as_bytes());
+            let refuse = |_: &[u8], _: &ReadingArgs| Err(String::new().into());
+            let rows = json_rows(lines, ReadingArgs::default(), TableRemedy::Format, refuse);
+            let rows = rows.map(Result::unwrap);
             let rows: Vec<(u64, String)> = rows.map(|row| (row.number, row.text)).collect();
             assert_eq!(
                 rows,
@@ -173,6 +197,31 @@ mod tests {
                     .map(|(number, text)| (*number, (*text).to_owned()))
                     .collect::<Vec<_>>()
             );
+        }
+    }
+
+    #[test]
+    fn a_value_that_shows_an_undecided_status_ends_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let table = "id,product,language,rating,created_at,body,flag\n\
+                     1,p,en,4,2024-02-29T12:00:00Z,Fine.,new\n\
+                     2,p,en,4,2024-02-29T12:00:00Z,Bad.,on hold\n";
+        let line = r#"{"id":1,"product":"p","language":"en","rating":4,"created_at":"2024-02-29T12:00:00Z","body":"","flag":"new"}"#;
+        let lines = format!("{line}\n{}\n", line.replace("new", "on hold"));
+        for (name, content, number) in [("a.csv", table, 3), ("a.jsonl", &lines, 2)] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, content).unwrap();
+            let options = ["--set", "author=A"];
+            let rows = ImportSource::open(&path, &reading(&options)).unwrap().rows;
+            let rows: Vec<_> = rows.take(2).collect();
+            assert!(rows[0].as_ref().unwrap().content.is_ok(), "{rows:?}");
+            let error = rows[1].as_ref().unwrap_err();
+            assert!(
+                matches!(error, ImportError::Undecided(line, _) if *line == number),
+                "{error}"
+            );
+            let error = error.to_string();
+            assert!(error.contains("--drop flag"), "{error}");
         }
     }
 
@@ -196,6 +245,14 @@ mod tests {
                 foreign.clone(),
                 "1\n{",
                 [Some("expected a map"), Some("a whole JSON object")],
+            ),
+            (
+                ReadingArgs::default(),
+                "{\"id\": \"a\nb\"}",
+                [
+                    Some("a line feed within a text is written \\n"),
+                    Some("expected value"),
+                ],
             ),
             (foreign, "[{\n}", [None; 2]),
             (ReadingArgs::default(), "[]", [None; 2]),

@@ -28,11 +28,30 @@ struct Counters {
     steps: AtomicU64,
     expected: AtomicU64,
     is_finished: AtomicBool,
+    /// How many comments were written.
+    changed: AtomicU64,
+    /// How many of a million changes nobody sees yet.
+    unseen: AtomicU64,
 }
 
 impl Progress {
     pub fn add(&self, comments: u64) {
         self.0.comments.fetch_add(comments, Ordering::Relaxed);
+    }
+
+    /// Counts a comment that was written.
+    pub fn add_change(&self) {
+        self.0.changed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn changes(&self) -> u64 {
+        self.0.changed.load(Ordering::Relaxed)
+    }
+
+    /// Says how much of what was written a stack still has to process, from 0 to 1. It takes its
+    /// share of the time.
+    pub fn set_unseen(&self, share: f64) {
+        self.0.unseen.store(millionths(share), Ordering::Relaxed);
     }
 
     /// Begins work with an expected number of steps. All kinds of steps (items to read, batches)
@@ -61,10 +80,11 @@ impl Progress {
     pub fn share(&self) -> f64 {
         let steps = self.0.steps.load(Ordering::Relaxed) as f64;
         let expected = self.0.expected.load(Ordering::Relaxed) as f64;
+        let unseen = self.0.unseen.load(Ordering::Relaxed) as f64 / 1e6;
         if self.0.is_finished.load(Ordering::Relaxed) {
             1.0
         } else if expected > 0.0 {
-            (steps / expected).min(ALMOST)
+            (steps / expected).min(ALMOST) * (1.0 - unseen)
         } else {
             0.0
         }
@@ -137,11 +157,30 @@ fn message(comments: u64, share: f64, elapsed: Duration) -> String {
     if share > 0.0 {
         message.push_str(&format!(", {:.1} % done", share * 100.0));
     }
-    if share > 0.01 && share < 1.0 {
-        message.push_str(&format!(
-            ", {} left",
-            HumanDuration(elapsed.mul_f64((1.0 - share) / share))
-        ));
+    if let Some(left) = time_left(share, elapsed) {
+        message.push_str(&format!(", {} left", HumanDuration(left)));
     }
     message
+}
+
+/// How long the rest takes if it is as fast as what is done. `None` where too little is done to say.
+pub fn time_left(share: f64, elapsed: Duration) -> Option<Duration> {
+    (share > 0.01 && share < 1.0).then(|| elapsed.mul_f64((1.0 - share) / share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_sees_yet_is_not_done() {
+        let progress = Progress::default();
+        progress.expect(100);
+        progress.advance(100);
+        assert_eq!(progress.share(), ALMOST);
+        progress.set_unseen(0.5);
+        assert_eq!(progress.share(), ALMOST / 2.0);
+        let left = time_left(progress.share(), Duration::from_secs(99)).unwrap();
+        assert!(left > Duration::from_secs(100), "{left:?}");
+    }
 }

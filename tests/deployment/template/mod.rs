@@ -243,7 +243,7 @@ async fn the_filter_passes_the_recorded_changes_of_primary_items_and_no_other() 
         .unwrap();
     stores.deliver_all().await;
     let change = CommentPatch {
-        body: Some("Changed.".to_owned()),
+        body: Some(Some("Changed.".to_owned())),
         ..CommentPatch::default()
     };
     stores

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use local_stack::import::{EarlierRows, ImportOptions, ImportSource, ReadingArgs, import, to_line};
 use model::{
-    AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, FilterKey, SiteData, Status,
-    item::attribute, primaries::PrimariesKey,
+    AuthorId, BlobFormat, Comment, CommentAttributes, CommentText, FilterKey, ProductDetails,
+    SiteData, Status, item::attribute, primaries::PrimariesKey,
 };
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
 use serde_dynamo::AttributeValue;
@@ -189,7 +189,7 @@ fn odd_comments() -> Vec<NewComment> {
     for (number, name) in products.iter().enumerate() {
         for (of_product, id) in ids.iter().enumerate() {
             let id = format!("{id}{number}");
-            let language = ["en", "zh-Hant-TW"][of_product % 2];
+            let language = ["en", "zh-Hant"][of_product % 2];
             let rating = 1 + of_product as u64;
             let mut comment = new_comment(&id, &product(name), language, rating);
             comment.text = texts[(number + of_product) % texts.len()].clone();
@@ -269,6 +269,67 @@ async fn an_import_of_an_export_exports_the_same_byte_for_byte() {
         second.end().await;
     }
     first.end().await;
+}
+
+/// The options of a feed for Google.
+const FEED: [&str; 6] = [
+    "--format",
+    "google-reviews",
+    "--publisher",
+    "Ada's",
+    "--public-url",
+    "https://shop.example.com/reviews",
+];
+
+/// The texts of all elements with this name.
+fn elements<'feed>(feed: &'feed str, name: &str) -> Vec<&'feed str> {
+    let begin = format!("<{name}>");
+    let end = format!("</{name}>");
+    let mut texts = Vec::new();
+    for rest in feed.split(&begin).skip(1) {
+        texts.push(rest.split_once(&end).unwrap().0);
+    }
+    texts
+}
+
+#[tokio::test]
+async fn a_feed_for_google_holds_each_published_comment_of_products_that_google_can_place() {
+    let exporter = Exporter::with_comments(60).await;
+    let lines = exporter.exported().await;
+    let table = &exporter.stores.table;
+    let details: ProductDetails =
+        serde_json::from_str(r#"{"name": "A & b", "gtin": "4006381333931"}"#).unwrap();
+    table
+        .put_product(&product(PRODUCT), &details, |_| true)
+        .await
+        .unwrap();
+    let mut published = Vec::new();
+    let mut others = 0;
+    for line in lines.lines() {
+        let comment: Value = serde_json::from_str(line).unwrap();
+        if comment["status"] != "published" {
+            continue;
+        }
+        if comment["product"] == PRODUCT {
+            published.push(comment["id"].as_str().unwrap().to_owned());
+        } else {
+            others += 1;
+        }
+    }
+    assert!(published.len() > 10 && others > 10);
+
+    let file = exporter.path("feed.xml");
+    let ended = exporter.export_to(&file, &FEED).await.expect(0);
+    let feed = fs::read_to_string(&file).unwrap();
+    assert_eq!(elements(&feed, "review_id"), published);
+    assert_eq!(elements(&feed, "version"), ["2.3"]);
+    assert_eq!(elements(&feed, "publisher"), ["<name>Ada's</name>"]);
+    let told =
+        format!("left out {others} comments on products whose record has neither gtin nor sku");
+    assert!(ended.stderr.contains(&told), "{ended:?}");
+    // Without the address of the site, a review has none.
+    exporter.export_to(&file, &FEED[..4]).await.expect(2);
+    exporter.end().await;
 }
 
 #[tokio::test]
@@ -393,6 +454,13 @@ async fn unreadable_items_are_named_and_all_other_comments_exported() {
     for id in [&blob, &keyless, &wrong] {
         assert!(!ids.contains(&id.to_string()), "{id}");
     }
+    let feed = exporter.path("feed.xml");
+    let ended = exporter.export_to(&feed, &FEED).await.expect(1);
+    assert!(
+        ended.stderr.contains("and 3 items cannot be read"),
+        "{ended:?}"
+    );
+    assert!(!fs::exists(feed).unwrap());
 
     // An item that is right again is exported again.
     stores.put_raw(whole_again).await;
@@ -418,5 +486,10 @@ async fn a_second_primary_item_of_an_id_is_exported_and_named() {
     assert!(ended.stderr.contains(says), "{ended:?}");
     let lines = fs::read_to_string(exporter.file()).unwrap();
     assert_eq!(field(&lines, "product"), ["a", "b"]);
+    // Both can be read, so a feed lacks nothing.
+    let feed = exporter.path("feed.xml");
+    let ended = exporter.export_to(&feed, &FEED).await.expect(1);
+    assert!(ended.stderr.contains("1 items need a person"), "{ended:?}");
+    assert!(fs::exists(feed).unwrap());
     exporter.end().await;
 }

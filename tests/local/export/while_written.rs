@@ -50,7 +50,7 @@ impl Writer<'_> {
             None
         } else {
             let patch = CommentPatch {
-                body: Some(body),
+                body: Some(Some(body)),
                 ..CommentPatch::default()
             };
             Some(table.patch_comment(&id, |_| true, &patch).await.unwrap())

@@ -12,7 +12,9 @@ use super::{all_items, gzip, line, lines, process::write, some_comments};
 use crate::fixture::{
     data,
     engine::delete_table,
-    folder_in_memory, pagemark,
+    folder_in_memory,
+    invariants::Contents,
+    pagemark,
     program::{Ended, WHOLE_FILE_WITHIN},
     reviews,
     stores::Stores,
@@ -43,7 +45,7 @@ fn foreign(comment: &NewComment) -> Map<String, Value> {
         "headline": comment.text.title,
         "text": comment.text.body,
         "user": {"name": comment.text.author},
-        "state": comment.status,
+        "state": comment.status.unwrap_or_default(),
         "helpful": 3,
     });
     row.as_object().unwrap().clone()
@@ -224,5 +226,103 @@ async fn rejected_rows_are_corrected_and_imported_from_their_file() {
     let path = write(&folder, "corrected.jsonl", content);
     let ended = import(&stores, &path, &FOREIGN).await.expect(0);
     assert!(ended.stdout.contains("corrected.jsonl: 2 new"), "{ended:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_file_of_another_kind_is_named_in_the_first_line() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    for (name, content, expected) in [
+        ("a.csv", "PK\u{3}\u{4}", "spreadsheet"),
+        ("a.jsonl", "id,product,body\n1,p,Fine\n", "--format csv"),
+        ("a.json", "{\n  \"reviews\": []\n}\n", "jq -c"),
+        ("b.csv", "{\"id\": 1}\n", "--format json-lines"),
+    ] {
+        let path = write(&folder, name, content);
+        let ended = import(&stores, &path, &[]).await.expect(1);
+        assert_eq!(ended.stdout, "", "{ended:?}");
+        let first_line = ended.stderr.lines().next().unwrap();
+        assert!(first_line.contains(expected), "{ended:?}");
+    }
+    let records = write(&folder, "products.csv", "product,name,url\np,P,\n");
+    let url = stores.engine_url();
+    let of_table = ["--table", stores.table.name(), "--dynamodb-url", &url];
+    let command = ["import", "--products", records.to_str().unwrap()];
+    let ended = pagemark::run(&[&command[..], &of_table].concat()).await;
+    let ended = ended.expect(1);
+    assert!(ended.stderr.contains("are JSON Lines"), "{ended:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn ids_made_of_columns_are_the_same_in_a_repeated_import() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let comments = some_comments(20);
+    let mut rows: Vec<Map<String, Value>> = comments.iter().map(foreign).collect();
+    for row in &mut rows {
+        row.remove("number");
+    }
+    let columns = ["--id-from", "sku,posted,user.name,text"];
+    let fields = "--map=product=sku,language=locale,rating=score,created_at=posted,title=headline,body=text,status=state";
+    let options = [&[fields][..], &FOREIGN[1..], &columns].concat();
+    let path = write(&folder, "foreign.jsonl", json_lines(rows.clone()));
+    let ended = import(&stores, &path, &options).await.expect(0);
+    assert!(ended.stdout.contains(": 20 new"), "{ended:?}");
+    rows.reverse();
+    rows[3].insert("helpful".to_owned(), 4.into());
+    let path = write(&folder, "again.jsonl", json_lines(rows));
+    let ended = import(&stores, &path, &options).await.expect(0);
+    let counts = ": 0 new, 20 unchanged, 0 differ";
+    assert!(ended.stdout.contains(counts), "{ended:?}");
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn a_sites_own_rules_bring_an_export_in_one_command() {
+    const RULES: &str = r#"
+id-from = ["author", "when"]
+date-formats = ["%d/%m/%Y"]
+html-to-text = true
+
+[columns]
+product = ["item"]
+rating = ["stars"]
+created_at = ["when"]
+body = ["text"]
+author = ["author"]
+status = ["shown"]
+
+[set]
+language = "pt_BR"
+
+[values.status]
+yes = "published"
+no = "hidden"
+"#;
+    const EXPORT: &str = "item,stars,when,text,author,shown
+p,5,29/02/2024,<b>Good</b>,Ada,yes
+p,1,01/03/2024,,Bo,no
+";
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let rules = write(&folder, "rules.toml", RULES);
+    let path = write(&folder, "export.csv", EXPORT);
+    let options = ["--preset", rules.to_str().unwrap()];
+    let ended = import(&stores, &path, &options).await.expect(0);
+    assert!(ended.stdout.contains(": 2 new"), "{ended:?}");
+    let again = import(&stores, &path, &options).await.expect(0);
+    assert!(again.stdout.contains(": 0 new, 2 unchanged"), "{again:?}");
+    let mut comments = Contents::read(&stores.table).await.comments();
+    comments.sort_by_key(|comment| comment.created_at);
+    let [good, without_text] = &comments[..] else {
+        panic!("{comments:?}");
+    };
+    assert_eq!(good.text.body.as_deref(), Some("Good"));
+    assert_eq!(good.language.as_str(), "pt-BR");
+    assert_eq!(without_text.text.body, None);
+    assert_eq!(without_text.status, Status::Hidden);
+    stores.deliver_all().await;
     stores.finish().await;
 }

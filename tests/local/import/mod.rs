@@ -414,7 +414,7 @@ async fn an_update_leaves_what_a_row_does_not_name_and_empties_what_it_names_as_
     assert_eq!(report.bad, 0, "{report:?}");
     let kept = stores.table.comment(&whole.id).await.unwrap().unwrap();
     let expected = CommentText {
-        body: "Another".to_owned(),
+        body: Some("Another".to_owned()),
         ..whole.text.clone()
     };
     assert_eq!(kept.text, expected);

@@ -13,7 +13,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use model::{Revision, journal::JournalEntry, plan::reconcile::DriftKind};
+use model::{CommentAttributes, Revision, journal::JournalEntry, plan::reconcile::DriftKind};
 use process::now;
 use repair_job::exit;
 use serde_dynamo::Item;
@@ -63,6 +63,15 @@ fn json_lines_of(path: &Path) -> Vec<Value> {
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
+/// A value of an export in the spelling of this version: 0.2.0 kept attributes to the letter.
+fn content(value: &Value) -> String {
+    let json = value.to_string();
+    match CommentAttributes::parse(&json) {
+        Ok(attributes) => attributes.as_json().to_owned(),
+        Err(_) => json,
+    }
+}
+
 /// A table holds what the earlier version exported.
 async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
     let folder = folder_in_memory();
@@ -86,7 +95,11 @@ async fn assert_exports_are_equal(fixture: &Path, table: &str, url: &str) {
         for (found, written) in found.iter().zip(&written) {
             // A later version may have more fields.
             for (field, value) in written.as_object().unwrap() {
-                assert_eq!(found[field], *value, "{name}: {field} of {written}");
+                assert_eq!(
+                    content(&found[field]),
+                    content(value),
+                    "{name}: {field} of {written}"
+                );
             }
         }
         assert_eq!(found.len(), written.len(), "{name}");

@@ -239,6 +239,18 @@ async fn the_web_component_turns_pages_inside_a_page_of_another_site() {
 
 #[tokio::test]
 #[ignore = "needs Chromium"]
+async fn the_web_component_shows_its_list_or_its_link_whatever_a_framework_does_to_it() {
+    let running = start(settings(), &comments()).await;
+    let input = json!({
+        "base": running.stack.api_url().unwrap(),
+        "products": [page_path("espresso machine"), page_path("a/b")],
+    });
+    browser::run("frameworks.mjs", input).await;
+    running.finish().await;
+}
+
+#[tokio::test]
+#[ignore = "needs Chromium"]
 async fn lighthouse_finds_nothing_wrong_on_a_phone() {
     let running = start(settings(), &comments()).await;
     // No test asserts a time, so performance is missing here: `make lighthouse` measures it.

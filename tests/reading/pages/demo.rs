@@ -22,7 +22,10 @@ async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_ta
     let running = start(settings, &demo_comments(400, now()).collect::<Vec<_>>()).await;
     let http = &running.http;
     let site = running.stack.api_url().unwrap();
-    assert!(Page::get(http, "/", 200).await.all(".ways").is_empty());
+    // The start page of a public site lists the products, and describes nothing.
+    let public = Page::get(http, "/", 200).await;
+    assert_eq!(public.text("h1"), "All products with comments");
+    assert!(public.all(".ways, dl, code").is_empty());
     for (product, details) in demo_products(&site) {
         running
             .stack
@@ -43,6 +46,7 @@ async fn the_demo_says_what_to_try_and_what_each_page_cost_outside_its_entity_ta
     let ways = start_page.links(".ways a");
     assert!(ways.contains(&front));
     assert_eq!(ways.len(), 6);
+    assert!(!start_page.all("dl code").is_empty());
     for way in ways {
         assert_eq!(http.get(way).await.status, 200, "{way}");
     }

@@ -49,7 +49,7 @@ fn expected_entry(comment: &NewComment) -> Value {
         "link": url,
         "author": in_xml(author),
         "published": comment.created_at,
-        "text": in_xml(&comment.text.body),
+        "text": comment.text.body.as_deref().map(in_xml),
         "type": "text/plain",
         "language": "en",
         "rating": comment.rating.to_string(),

@@ -1,18 +1,19 @@
-//! What pages show of a comment's attributes: that it was verified, and the shop's reply.
+//! What pages show of a comment's attributes: that it was verified, the shop's reply, and photos.
 
 use hyper::Method;
 use model::CommentAttributes;
-use serde_json::json;
+use serde_json::{Value, json};
 use table::NewComment;
 
 use super::{
     comment,
     html::{Page, inside, text_of},
+    names::put,
     site_settings, start,
     structured_data::shown_reviews,
 };
 
-fn with(number: i64, attributes: &serde_json::Value) -> NewComment {
+fn with(number: i64, attributes: &Value) -> NewComment {
     let mut comment = comment("p", "en", 5, number);
     comment.site.attributes = Some(CommentAttributes::parse(&attributes.to_string()).unwrap());
     comment
@@ -88,5 +89,60 @@ async fn a_verified_comment_has_a_badge_and_a_reply_is_escaped_and_folded() {
         page.structured_data().unwrap()["review"],
         json!(shown_reviews(&page))
     );
+    running.finish().await;
+}
+
+fn photo(url: &str, alt: Option<&str>) -> Value {
+    json!({ "url": url, "width": 1600, "height": 1200, "alt": alt })
+}
+
+#[tokio::test]
+async fn photos_on_the_hosts_that_the_site_names_are_shown_and_no_others() {
+    let ours = "https://photos.example.com/a%22b.jpg?x=1&y=2";
+    let others = [
+        "https://photos.example.com.evil.example/1.jpg",
+        "https://photos.example.com:444/1.jpg",
+        "https://evil.example/photos.example.com/1.jpg",
+        "http://photos.example.com/1.jpg",
+    ];
+    let mut photos = vec![
+        photo(ours, Some("A \"cup\"")),
+        photo("https://CDN.example/2.jpg", None),
+    ];
+    photos.extend(others.map(|url| photo(url, None)));
+    let mut settings = site_settings();
+    let hosts = ["photos.example.com", "cdn.example"];
+    settings.api.site.photo_hosts = hosts.map(|host| host.parse().unwrap()).to_vec();
+    let mut comment = with(0, &json!({ "photos": photos }));
+    comment.text.author = Some("Ada".to_owned());
+    let running = start(settings, &[comment]).await;
+    put(&running, "p", &json!({ "name": "P" })).await;
+
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    let shown = [ours, "https://CDN.example/2.jpg"];
+    assert_eq!(page.links(".photos a"), shown);
+    let mut alts = Vec::new();
+    for image in page.all(".photos img[width='1600'][height='1200'][loading=lazy]") {
+        alts.push(image.attr("alt").unwrap().to_owned());
+    }
+    assert_eq!(alts, ["A \"cup\"", "Photo 2"]);
+    let policy = page.answer.header("content-security-policy").unwrap();
+    let pictures = "img-src 'self' https://photos.example.com https://cdn.example;";
+    assert!(policy.contains(pictures), "{policy}");
+    let data = page.structured_data().unwrap();
+    assert_eq!(data["review"][0]["image"], json!(shown));
+    let fragment = running.http.get("/fragment/product/p/comments").await;
+    assert!(fragment.body.contains("class=\"photos\""), "{fragment:?}");
+    assert!(!fragment.body.contains("evil"), "{fragment:?}");
+    running.finish().await;
+
+    // Without the setting there are none.
+    let running = start(
+        site_settings(),
+        &[with(0, &json!({ "photos": [photo(ours, None)] }))],
+    )
+    .await;
+    let page = Page::get(&running.http, "/product/p/comments", 200).await;
+    assert!(page.all(".photos").is_empty());
     running.finish().await;
 }

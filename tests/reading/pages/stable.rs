@@ -92,14 +92,14 @@ const FRONT_AND_ARCHIVE: [Expected; 3] = [
     Expected {
         path: "/product/a%2Fb/comments?page=2",
         title: "Comments on a/b, page 2",
-        heading: "65 comments, page 2 of 3: 15 Nov 2023 to 16 Nov 2023",
+        heading: "65 comments, page 2 of 2 from the oldest: 15 Nov 2023 to 16 Nov 2023",
         prev: Some("/product/a%2Fb/comments?page=3"),
         next: Some("/product/a%2Fb/comments?page=1"),
     },
     Expected {
         path: "/product/a%2Fb/comments?page=1",
         title: "Comments on a/b, page 1",
-        heading: "65 comments, page 1 of 3: 14 Nov 2023 to 15 Nov 2023",
+        heading: "65 comments, page 1 of 2 from the oldest: 14 Nov 2023 to 15 Nov 2023",
         prev: Some("/product/a%2Fb/comments?page=2"),
         next: None,
     },
@@ -299,7 +299,7 @@ async fn every_number_is_of_the_comments_that_are_old_enough() {
     let page = Page::get(&api.http, &format!("{PAGES}?page=1"), 200).await;
     assert_eq!(
         page.text("main h2"),
-        "45 comments, page 1 of 2: 14 Nov 2023"
+        "45 comments, page 1 of 1 from the oldest: 14 Nov 2023"
     );
     let partition = stores.index.partition_of(&data::product("p")).number();
     let part = format!("/sitemap/{partition}-1.xml");

@@ -1,7 +1,9 @@
 //! People's texts, as a page shows them.
 
+use hyper::Method;
 use itertools::Itertools;
 use model::CommentText;
+use serde_json::json;
 use table::NewComment;
 
 use super::{
@@ -12,7 +14,7 @@ use super::{
 
 fn with_body(number: i64, body: &str) -> NewComment {
     let mut comment = comment("p", "en", 5, number);
-    comment.text.body = body.to_owned();
+    comment.text.body = Some(body.to_owned());
     comment
 }
 
@@ -62,7 +64,7 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     // The form in which earlier versions stored it.
     blank.text = CommentText {
         title: Some("  ".to_owned()),
-        body: "Body".to_owned(),
+        body: Some("Body".to_owned()),
         author: Some("\u{200b}".to_owned()),
     };
     let running = start(site_settings(), std::slice::from_ref(&blank)).await;
@@ -84,9 +86,59 @@ async fn a_stored_title_or_author_without_a_visible_character_is_not_shown() {
     // A change of a different field still succeeds.
     running
         .http
-        .patch(blank.id.as_str(), &serde_json::json!({ "rating": 1 }))
+        .patch(blank.id.as_str(), &json!({ "rating": 1 }))
         .await
         .expect(200);
+    running.finish().await;
+}
+
+#[tokio::test]
+async fn a_rating_without_a_text_is_shown_without_one() {
+    let mut rating = comment("p", "en", 4, 1);
+    rating.text.title = None;
+    rating.text.body = None;
+    rating.text.author = Some("Ada".to_owned());
+    let running = start(site_settings(), std::slice::from_ref(&rating)).await;
+    let http = &running.http;
+    let record = json!({ "name": "P" }).to_string();
+    let put = http
+        .write(Method::PUT, "/api/v1/products/p", &[], record.as_bytes())
+        .await;
+    assert_eq!(put.status, 201, "{put:?}");
+    let page = Page::get(http, "/product/p/comments", 200).await;
+    let [article] = page.all("article")[..] else {
+        panic!("{}", page.answer.body)
+    };
+    assert!(inside(article, ".text").is_empty(), "{}", page.answer.body);
+    assert!(
+        text_of(article).contains("4 out of 5"),
+        "{}",
+        text_of(article)
+    );
+    let data = page.structured_data().unwrap();
+    let review = &data["review"][0];
+    assert_eq!(review["reviewRating"]["ratingValue"], 4, "{review}");
+    assert!(review.get("reviewBody").is_none(), "{review}");
+    let feed = http.get("/product/p/feed").await;
+    assert!(feed.body.contains("<entry"), "{feed:?}");
+    assert!(!feed.body.contains("<content"), "{feed:?}");
+    let path = format!("/api/v1/comments/{}", rating.id);
+    let shown = http.get(&path).await.expect(200);
+    assert!(shown["body"].is_null(), "{shown}");
+    assert!(shown.get("body").is_some(), "{shown}");
+    // Earlier versions need a text: an empty one.
+    let table = running.stack.table();
+    let item = table.primary_item(&rating.id).await.unwrap().unwrap();
+    let item = serde_json::to_value(item).unwrap();
+    assert_eq!(item["comment_blob"]["M"]["body"]["S"], "", "{item}");
+    let id = rating.id.as_str();
+    let with_text = http
+        .patch(id, &json!({ "body": "Fine." }))
+        .await
+        .expect(200);
+    assert_eq!(with_text["body"], "Fine.");
+    let without = http.patch(id, &json!({ "body": null })).await.expect(200);
+    assert!(without["body"].is_null(), "{without}");
     running.finish().await;
 }
 

@@ -51,7 +51,7 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
             first.extend(data::index_comment(id, last, created_at));
             continue;
         }
-        let language = ["en", "pt-BR", "zh-Hant-TW"].choose(random).unwrap();
+        let language = ["en", "pt-BR", "zh-Hant"].choose(random).unwrap();
         let before = data::placement(&last.product, language, random.random_range(1..=5));
         let last = data::entry(last, created_at);
         // A third of those had another creation time before.

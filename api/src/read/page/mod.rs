@@ -1,5 +1,5 @@
 //! One page of comments, by number or by cursor: filter → ranks of the page → one query of the
-//! table.
+//! table. [`show`] is the one way to it, for people, programs and feeds.
 //!
 //! | page index | page 1, the front page and cursors | other pages |
 //! | --- | --- | --- |
@@ -25,8 +25,9 @@ mod by_rating;
 mod join;
 mod stretch;
 
+use actix_web::HttpRequest;
 use model::{
-    Cd, Comment, CommentId, FilterKey, Order, PageNumber, StablePages, Timestamp,
+    Cd, Comment, CommentId, FilterKey, Order, PageNumber, Period, StablePages, Timestamp,
     planted::{self, Bug},
 };
 use page_index::{Ranked, RankedQuery, Stats, StatsWanted};
@@ -35,9 +36,16 @@ use table::{Page, PageQuery};
 use super::{
     ListingQuery,
     contrast::{Contrast, Sides},
-    cursor::{Cursor, Direction},
+    cursor::{Cursor, CursorSealer, Direction},
+    dates,
 };
-use crate::{error::ApiError, store::StoreClients};
+use crate::{
+    error::ApiError,
+    http::answer_memory::AnswerMemory,
+    links,
+    site::PastTheEnd,
+    store::{KnownRecord, StoreClients},
+};
 pub(crate) use beyond::check_known;
 use by_cursor::Walked;
 pub(crate) use by_rating::position_by_rating;
@@ -86,21 +94,22 @@ impl ListingQuery {
     }
 }
 
-#[derive(Debug, Clone)]
-pub(crate) enum PageAt {
-    /// In the listing's order. Comments dated after the instant do not count.
-    Number(PageNumber, Option<Timestamp>),
-    /// In stable numbering. The listing's order is newest first.
-    Archive(PageNumber),
-    Front,
-    Cursor(Cursor),
-}
-
-/// A page that a request asks for.
-#[derive(Debug, Clone)]
-pub(crate) struct PageRequest<'query> {
-    pub(crate) query: &'query ListingQuery,
-    pub(crate) at: PageAt,
+/// What a request asks for: a page of comments, or to be led to the page of a date.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'asked> {
+    pub(crate) query: &'asked ListingQuery,
+    /// Stable numbering has archive pages and a front page. The listing's order is newest first.
+    pub(crate) is_stable: bool,
+    /// `None`: the front page of stable numbering, or page 1.
+    pub(crate) number: Option<PageNumber>,
+    /// Comments dated later do not count.
+    pub(crate) as_of: Option<Timestamp>,
+    /// The sealed cursor of a page that no number leads to.
+    pub(crate) cursor: Option<&'asked str>,
+    /// The month or day of which the newest comment is wanted.
+    pub(crate) date: Option<Period>,
+    pub(crate) past_the_end: PastTheEnd,
+    pub(crate) besides: WantedBesides,
 }
 
 /// What a request wants to know besides the page.
@@ -109,33 +118,188 @@ pub(crate) struct WantedBesides {
     pub(crate) stats: StatsWanted,
     /// The newest positive and the newest critical comment of the product.
     pub(crate) contrast: bool,
+    pub(crate) record: bool,
 }
 
 impl WantedBesides {
     pub(crate) const PAGE_ALONE: Self = Self {
         stats: StatsWanted::No,
         contrast: false,
+        record: false,
     };
 }
 
+/// The answer to a request for a page.
 #[derive(Debug)]
-pub(crate) struct PageRead {
-    /// `None` when the number of an archive page leads to the front page. Errors: past the end; the
-    /// page index is needed and unavailable, or behind; the table's.
-    pub(crate) listing: Result<Option<ListingPage>, ApiError>,
+pub(crate) enum Shown {
+    Page(Box<ShownPage>),
+    /// The comments are on the page with this number now; `None` is the first page of the listing.
+    /// The fragment names the wanted one in a page for people.
+    Elsewhere {
+        number: Option<PageNumber>,
+        fragment: String,
+    },
+}
+
+impl Shown {
+    fn elsewhere(number: Option<PageNumber>) -> Self {
+        Self::Elsewhere {
+            number,
+            fragment: String::new(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct ShownPage {
+    pub(crate) listing: ListingPage,
     /// `None` without the page index, and if not wanted.
     pub(crate) stats: Option<Stats>,
+    /// `None` also if the product lacks one of both comments, or one cannot be read.
     pub(crate) contrast: Option<Contrast>,
+    /// The record of the product, if wanted.
+    pub(crate) record: KnownRecord,
+}
+
+impl ShownPage {
+    /// Whether caches may keep an answer with this page. They would keep it longer than a store is
+    /// unavailable or behind.
+    pub(crate) fn may_be_kept(&self) -> bool {
+        self.listing.total.is_some()
+            && !self.listing.has_empty_places
+            && self.record != KnownRecord::Unreadable
+    }
+}
+
+/// Why there is no page to show.
+#[derive(Debug)]
+pub(crate) struct NotShown {
+    pub(crate) error: ApiError,
+    /// What the page index counted nevertheless, if it was wanted.
+    pub(crate) stats: Option<Stats>,
+}
+
+impl From<ApiError> for NotShown {
+    fn from(error: ApiError) -> Self {
+        Self { error, stats: None }
+    }
+}
+
+impl From<NotShown> for ApiError {
+    fn from(NotShown { error, .. }: NotShown) -> Self {
+        error
+    }
+}
+
+/// Reads what a request asks for.
+///
+/// # Errors
+/// - The page is past the end.
+/// - The page index is needed and unavailable, or behind.
+/// - The cursor is not of this listing.
+/// - The memory for answers is full.
+/// - Those of the table.
+pub(crate) async fn show(
+    asked: &Asked<'_>,
+    request: &HttpRequest,
+    stores: &StoreClients,
+    memory: &AnswerMemory,
+    cursors: &CursorSealer,
+) -> Result<Shown, NotShown> {
+    let query = asked.query;
+    if let Some(period) = asked.date {
+        let (position, id) = dates::newest_of_period(stores, query, period).await?;
+        return Ok(Shown::Elsewhere {
+            number: query.number_of(asked.is_stable, position),
+            fragment: links::to_comment(id.as_ref()),
+        });
+    }
+    let at = asked.at(cursors)?;
+    let page = PageRequest { query, at };
+    // Before all reads, so that a refused request costs no store a call.
+    memory
+        .make_room(request, page.comments_max(asked.besides))
+        .await?;
+    let (read, record) = tokio::join!(page.read(stores, asked.besides), asked.record(stores));
+    let leads_on = asked.past_the_end == PastTheEnd::Redirect;
+    match read.listing {
+        Ok(Some(listing)) => Ok(Shown::Page(Box::new(ShownPage {
+            listing,
+            stats: read.stats,
+            contrast: read.contrast,
+            record,
+        }))),
+        Ok(None) => Ok(Shown::elsewhere(None)),
+        Err(ApiError::PastTheEnd { total_pages, .. }) if leads_on => {
+            Ok(Shown::elsewhere(PageNumber::new(total_pages).ok()))
+        }
+        Err(ApiError::PastTheArchive { .. }) if leads_on => Ok(Shown::elsewhere(None)),
+        Err(error) => Err(NotShown {
+            error,
+            stats: read.stats,
+        }),
+    }
+}
+
+impl Asked<'_> {
+    fn at(&self, cursors: &CursorSealer) -> Result<PageAt, ApiError> {
+        Ok(match (self.cursor, self.number) {
+            (Some(cursor), _) => PageAt::Cursor(cursors.open(&self.query.parts(), cursor)?),
+            (None, Some(number)) if self.is_stable => PageAt::Archive(number),
+            (None, None) if self.is_stable => PageAt::Front,
+            (None, number) => PageAt::Number(number.unwrap_or(PageNumber::FIRST), self.as_of),
+        })
+    }
+
+    async fn record(&self, stores: &StoreClients) -> KnownRecord {
+        if self.besides.record {
+            stores.known_record(&self.query.product).await
+        } else {
+            KnownRecord::None
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+enum PageAt {
+    /// In the listing's order. Comments dated after the instant do not count.
+    Number(PageNumber, Option<Timestamp>),
+    /// In stable numbering.
+    Archive(PageNumber),
+    Front,
+    Cursor(Cursor),
+}
+
+/// One page of a listing.
+#[derive(Debug, Clone)]
+struct PageRequest<'query> {
+    query: &'query ListingQuery,
+    at: PageAt,
+}
+
+#[derive(Debug)]
+struct PageRead {
+    /// `None` when the number of an archive page leads to the front page. Errors: past the end; the
+    /// page index is needed and unavailable, or behind; the table's.
+    listing: Result<Option<ListingPage>, ApiError>,
+    stats: Option<Stats>,
+    contrast: Option<Contrast>,
 }
 
 impl PageRequest<'_> {
-    pub(crate) fn comments_max(&self) -> u16 {
-        match self.at {
+    fn comments_max(&self, besides: WantedBesides) -> u16 {
+        let on_page = match self.at {
             PageAt::Front => StablePages::front_max(self.query.page_size),
             PageAt::Number(..) | PageAt::Archive(_) | PageAt::Cursor(_) => {
                 self.query.page_size.get().into()
             }
-        }
+        };
+        on_page
+            + if besides.contrast {
+                Contrast::COMMENTS
+            } else {
+                0
+            }
     }
 
     /// Comments dated later do not count. `None`: all do.
@@ -184,7 +348,7 @@ impl PageRequest<'_> {
     }
 
     /// Reads the page, and what else the page index says of the product at that moment.
-    pub(crate) async fn read(&self, stores: &StoreClients, wanted: WantedBesides) -> PageRead {
+    async fn read(&self, stores: &StoreClients, wanted: WantedBesides) -> PageRead {
         if self.query.order.is_by_rating() {
             return self.read_by_rating(stores, wanted).await;
         }

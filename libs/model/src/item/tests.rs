@@ -158,7 +158,7 @@ fn an_edit_gives_an_item_the_form_of_its_status() {
 
 #[test]
 fn items_read_back_as_the_comment_and_only_the_primary_item_names_the_author() {
-    let site = site_data(r#"{"verified":true,"n":1.50}"#, "u-7");
+    let site = site_data(r#"{"n":1.5,"verified":true}"#, "u-7");
     let comment = Comment {
         site,
         ..comment("c1", "a/b", "en", 4)
@@ -166,7 +166,7 @@ fn items_read_back_as_the_comment_and_only_the_primary_item_names_the_author() {
     let item = primary_item(&comment);
     assert_eq!(
         item["attributes"],
-        text_value(r#"{"verified":true,"n":1.50}"#)
+        text_value(r#"{"n":1.5,"verified":true}"#)
     );
     assert_eq!(
         (&item["author_id"], comment_of(&item)),
@@ -246,7 +246,7 @@ fn an_invalid_primary_item_is_named_by_its_key_and_the_attribute() {
         (
             "comment_blob",
             Some(AttributeValue::M(
-                [("title".to_owned(), text_value("No body"))].into(),
+                [("body".to_owned(), AttributeValue::Bool(true))].into(),
             )),
         ),
     ] {

@@ -28,7 +28,7 @@ const INVALID: &str = "Invalid.";
 
 fn stored(comment: &Comment) -> Item {
     let mut item = primary_item(comment).into_inner();
-    if comment.text.body == INVALID {
+    if comment.text.body.as_deref() == Some(INVALID) {
         item.remove("revision");
     }
     item.into()
@@ -91,7 +91,7 @@ fn records(script: &str) -> Vec<EventRecord> {
                 1,
             );
             if is_invalid {
-                new.text.body = INVALID.to_owned();
+                new.text.body = Some(INVALID.to_owned());
             }
             new
         });

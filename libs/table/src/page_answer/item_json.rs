@@ -143,7 +143,7 @@ mod tests {
     fn item(format: BlobFormat, body: &str) -> Item {
         let text = CommentText {
             title: None,
-            body: body.to_owned(),
+            body: Some(body.to_owned()),
             author: Some("Ann \\ \"☕\"".to_owned()),
         };
         let comment_blob = CommentBlob::new(&text, format);

@@ -151,7 +151,22 @@ fn item_of(value: Value) -> Item {
 #[derive(Debug)]
 pub struct QueryReader<T>(Arc<Mutex<Option<Read<T>>>>);
 
-type Read<T> = Result<QueryAnswer<StoredItem<T>>, Malformed>;
+pub(crate) type Read<T> = Result<QueryAnswer<StoredItem<T>>, Malformed>;
+
+/// Reads the body of an answer.
+///
+/// # Errors
+/// It is no JSON, or not all of it: another attempt may succeed.
+pub(crate) fn read<T: DeserializeOwned>(body: &[u8]) -> Result<Read<T>, serde_json::Error> {
+    match serde_json::from_slice::<QueryAnswer<ItemJson<T>>>(body) {
+        Ok(answer) => Ok(Ok(answer.map(|ItemJson(item)| StoredItem::Read(item)))),
+        // A malformed item: the cost of reading the items one by one comes on top.
+        Err(error) if error.is_data() => Ok(serde_json::from_slice::<QueryAnswer<Value>>(body)
+            .map(|answer| answer.map(|item| StoredItem::Unread(item_of(item))))
+            .map_err(|error| Malformed::new("answer", error.to_string()))),
+        Err(error) => Err(error),
+    }
+}
 
 impl<T> Default for QueryReader<T> {
     fn default() -> Self {
@@ -209,15 +224,7 @@ impl<T: DeserializeOwned + Debug + Send + Sync> DeserializeResponse for QueryRea
             ));
         }
         let body = response.body().bytes().unwrap_or_default();
-        let answer = match serde_json::from_slice::<QueryAnswer<ItemJson<T>>>(body) {
-            Ok(answer) => Ok(answer.map(|ItemJson(item)| StoredItem::Read(item))),
-            // A malformed item: the cost of reading the items one by one comes on top.
-            Err(error) if error.is_data() => serde_json::from_slice::<QueryAnswer<Value>>(body)
-                .map(|answer| answer.map(|item| StoredItem::Unread(item_of(item))))
-                .map_err(|error| Malformed::new("answer", error.to_string())),
-            // Not JSON, or not all of it: another attempt may succeed.
-            Err(error) => return Err(OrchestratorError::response(error.into())),
-        };
+        let answer = read(body).map_err(|error| OrchestratorError::response(error.into()))?;
         *self.0.lock() = Some(answer);
         Ok(Output::erase(QueryOutput::builder().build()))
     }
