@@ -179,9 +179,10 @@ pub trait Contents {
 
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError>;
 
-    /// The next step. `None` when the scan has returned everything that existed, and stayed under
-    /// its key, during the whole scan, unless the servers changed meanwhile
-    /// ([`Contents::is_index_scan_valid`]). Something may come more than once.
+    /// The next step. `None` when the scan has returned everything that existed during the whole
+    /// scan, unless the servers changed meanwhile ([`Contents::is_index_scan_valid`]). Something may
+    /// come more than once. An entry that an edit has moved, with others of its product, may be
+    /// missing: the next scan returns it.
     ///
     /// # Errors
     /// The position is then unchanged.

@@ -27,7 +27,7 @@ impl PageIndex {
         let mut names = self.names(&products).await?;
         let mut sought = Vec::new();
         for product in places.products() {
-            let times = places.times().cloned();
+            let times = places.times_in(product).cloned();
             sought.push(Sought { product, id, times });
         }
         let mut named: Vec<Name> = Vec::new();

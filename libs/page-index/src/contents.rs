@@ -12,7 +12,8 @@ use crate::{IndexPartition, ServerIdentity};
 pub struct Sought<'comment> {
     pub product: &'comment ProductId,
     pub id: &'comment CommentId,
-    /// The creation times that it may have there; `None` for any, which may take long.
+    /// The creation times that it may have there; `None` for any. That may take long: one call reads
+    /// each product once, for all of its comments.
     pub times: Option<BTreeSet<Timestamp>>,
 }
 

@@ -78,16 +78,35 @@ impl Contents for RedisIndex {
             call.arg(id.as_str()).arg(times.collect::<Vec<_>>())
         });
         let answers: Vec<Vec<String>> = self.ask_all(calls).await?;
+        let mut at_any_time: BTreeMap<&ProductId, BTreeSet<&CommentId>> = BTreeMap::new();
         let mut found = Vec::with_capacity(sought.len());
         for (Sought { product, id, times }, members) in sought.iter().zip(answers) {
             if times.is_none() {
-                found.push(self.entries_at_any_time(product, id).await?);
-                continue;
+                at_any_time.entry(product).or_default().insert(id);
             }
             let entries = members
                 .iter()
                 .filter_map(|member| entry_of(product, member));
             found.push(entries.map(|(_, entry)| entry).collect());
+        }
+        for (product, ids) in at_any_time {
+            let entries = self.entries_at_any_time(product, &ids).await?;
+            for (
+                Sought {
+                    product: of,
+                    id,
+                    times,
+                },
+                found,
+            ) in sought.iter().zip(&mut found)
+            {
+                if times.is_none()
+                    && *of == product
+                    && let Some(of_comment) = entries.get(*id)
+                {
+                    *found = of_comment.clone();
+                }
+            }
         }
         Ok(found)
     }
@@ -290,18 +309,18 @@ impl RedisIndex {
             .collect())
     }
 
-    /// The entries of a comment whose creation time nobody knows: asks each block. What is moved to
-    /// another block meanwhile may be missed.
+    /// The entries of comments whose creation times nobody knows: reads each block of their product.
+    /// What is moved to another block meanwhile may be missed.
     async fn entries_at_any_time(
         &self,
         product: &ProductId,
-        id: &CommentId,
-    ) -> Result<Vec<RankEntry>, StoreError> {
+        ids: &BTreeSet<&CommentId>,
+    ) -> Result<BTreeMap<CommentId, Vec<RankEntry>>, StoreError> {
         let mut blocks = vec!["open".to_owned()];
         for group in self.children(product, "groups", "group").await? {
             blocks.extend(self.children(product, &group, "block").await?);
         }
-        let mut entries = Vec::new();
+        let mut entries: BTreeMap<CommentId, Vec<RankEntry>> = BTreeMap::new();
         for together in blocks.chunks(BLOCKS_STEP) {
             let reads = together.iter().map(|block| {
                 let block = self.keys.of_product(product, block);
@@ -310,7 +329,9 @@ impl RedisIndex {
             let members: Vec<Vec<String>> = self.ask_all(reads).await?;
             for member in members.iter().flatten() {
                 match entry_of(product, member) {
-                    Some((of, entry)) if of == *id => entries.push(entry),
+                    Some((id, entry)) if ids.contains(&id) => {
+                        entries.entry(id).or_default().push(entry);
+                    }
                     Some(_) | None => {}
                 }
             }

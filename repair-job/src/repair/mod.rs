@@ -22,16 +22,19 @@
 pub(crate) mod index_snapshot;
 pub(crate) mod pipeline;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt, stream};
 use model::{
-    CommentId, FilterKey, ProductId,
+    CommentId, FilterKey, ProductId, RankEntry,
     item::PlacedComment,
     plan::reconcile::{Collection, Drift, DriftKind, InvalidPrimary, Places, plan_ranks},
     planted::{self, Bug},
 };
-use page_index::Name;
+use page_index::{Name, Sought};
 use process::{Backoff, Remedy, StoreError};
 use table::Transacted;
 use tokio::time::Instant;
@@ -86,8 +89,9 @@ pub(crate) async fn repair_all(
         run.ledger.add_drift(DriftKind::ExtraName);
     }
     // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-    let repairing = suspects
-        .comments
+    let mut comments = suspects.comments;
+    search_products(run, &mut comments, scope).await?;
+    let repairing = comments
         .into_iter()
         .map(|(id, places)| repair(run, id, places, scope).boxed());
     let concurrency = run.job.settings.concurrency.max(1);
@@ -104,6 +108,64 @@ pub(crate) async fn repair_all(
         run.must_stop(resumes);
     }
     Ok(outcome)
+}
+
+/// Searches products for the comments whose creation times no finder knows. A page index may have to
+/// read the whole product, so this searches once for all of its comments. A product that cannot be
+/// read is left to the repair of each comment, which reports it.
+async fn search_products(
+    run: &Run<'_>,
+    comments: &mut BTreeMap<CommentId, Places>,
+    scope: &RepairScope<'_>,
+) -> Result<(), StoreError> {
+    let mut sought: BTreeMap<ProductId, Vec<CommentId>> = BTreeMap::new();
+    for (id, places) in &*comments {
+        for product in places.products() {
+            let is_in_scope = scope.index.has(run.job.index.partition_of(product));
+            if is_in_scope && places.times_in(product).is_none() {
+                sought.entry(product.clone()).or_default().push(id.clone());
+            }
+        }
+    }
+    let mut searches = Vec::new();
+    for (product, ids) in sought {
+        searches.push(search_product(run, product, ids).boxed());
+    }
+    let mut searches = stream::iter(searches).buffer_unordered(run.job.settings.concurrency.max(1));
+    while let Some(found) = searches.next().await {
+        for (product, id, entries) in found? {
+            if let Some(places) = comments.get_mut(&id) {
+                places.add_all_entries(&product, &entries);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn search_product(
+    run: &Run<'_>,
+    product: ProductId,
+    ids: Vec<CommentId>,
+) -> Result<Vec<(ProductId, CommentId, Vec<RankEntry>)>, StoreError> {
+    let mut sought = Vec::with_capacity(ids.len());
+    for id in &ids {
+        sought.push(Sought {
+            product: &product,
+            id,
+            times: None,
+        });
+    }
+    let entries = match run.job.index.entries(&sought).await {
+        Err(error) if index_is_away(&error) || error.remedy() == Remedy::Quarantine => {
+            return Ok(Vec::new());
+        }
+        entries => entries?,
+    };
+    let mut found = Vec::with_capacity(ids.len());
+    for (id, entries) in ids.iter().zip(entries) {
+        found.push((product.clone(), id.clone(), entries));
+    }
+    Ok(found)
 }
 
 async fn repair(

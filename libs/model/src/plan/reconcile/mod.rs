@@ -44,6 +44,9 @@ pub struct Places {
     /// Whether the finder knows no creation time, so that the comment may be at any.
     #[serde(skip)]
     is_at_any_time: bool,
+    /// Products in which somebody has looked for the comment at any time since.
+    #[serde(skip)]
+    searched: BTreeSet<ProductId>,
 }
 
 impl Places {
@@ -71,9 +74,18 @@ impl Places {
         self
     }
 
-    /// The creation times; `None` for any.
-    pub fn times(&self) -> Option<&BTreeSet<Timestamp>> {
-        (!self.is_at_any_time).then_some(&self.times)
+    /// All entries that a product has of the comment, whatever their times.
+    pub fn add_all_entries(&mut self, product: &ProductId, entries: &[RankEntry]) {
+        self.searched.insert(product.clone());
+        for entry in entries {
+            self.add_entry(entry);
+        }
+    }
+
+    /// The creation times in a product; `None` for any.
+    pub fn times_in(&self, product: &ProductId) -> Option<&BTreeSet<Timestamp>> {
+        let are_known = !self.is_at_any_time || self.searched.contains(product);
+        are_known.then_some(&self.times)
     }
 
     pub fn add(&mut self, product: &ProductId, language: Option<&Language>) {
@@ -86,6 +98,7 @@ impl Places {
     pub fn join(&mut self, other: &Self) {
         self.times.extend(&other.times);
         self.is_at_any_time |= other.is_at_any_time;
+        self.searched.extend(other.searched.iter().cloned());
         for (product, languages) in &other.products {
             self.products
                 .entry(product.clone())

@@ -468,8 +468,20 @@ fn a_comment_is_looked_for_where_its_items_are_and_where_it_was_seen() {
         let found = collection.places(&places("seen:"));
         assert_eq!(places_text(&found), expected);
         let created_at = comment("c1", "q", "ko", 4).created_at;
-        assert_eq!(found.times(), Some(&[created_at].into()));
+        let product = ProductId::parse("q").unwrap();
+        assert_eq!(found.times_in(&product), Some(&[created_at].into()));
     }
+}
+
+#[test]
+fn a_comment_of_unknown_time_is_looked_for_at_any_except_where_it_was_searched() {
+    let entry = comment("c1", "p", "ko", 4).entry();
+    let mut places = Places::default().at_any_time();
+    let searched = &entry.placement.product;
+    places.add_all_entries(searched, std::slice::from_ref(&entry));
+    assert_eq!(places.times_in(searched), Some(&[entry.created_at].into()));
+    let other = ProductId::parse("q").unwrap();
+    assert_eq!(places.times_in(&other), None);
 }
 
 #[test]
