@@ -16,6 +16,9 @@ pub(super) struct Sizes {
     /// Maximum number of blocks of a group. Even, and at least 4: half of a group must hold a comment,
     /// although its first block may be empty.
     pub(super) group_max: u16,
+    /// Maximum number of languages of a product that have counts of their own. A product never has
+    /// as many that people speak, but the number of well-formed tags is unlimited.
+    pub(super) languages_max: u16,
 }
 
 impl Sizes {
@@ -23,6 +26,7 @@ impl Sizes {
         block_max: 128,
         closed: 112,
         group_max: 128,
+        languages_max: 200,
     };
 
     /// As the scripts name them.
@@ -31,8 +35,12 @@ impl Sizes {
             block_max,
             closed,
             group_max,
+            languages_max,
         } = self;
-        format!("local BLOCK_MAX, CLOSED_SIZE, GROUP_MAX = {block_max}, {closed}, {group_max}\n")
+        format!(
+            "local BLOCK_MAX, CLOSED_SIZE = {block_max}, {closed}\n\
+             local GROUP_MAX, LANGUAGES_MAX = {group_max}, {languages_max}\n"
+        )
     }
 }
 

@@ -10,6 +10,10 @@
 -- when it is empty, while the group has others. The first group's bound is before all comments, and this group stays
 -- while there are others. A bound never moves.
 --
+-- A node counts for any language and for each. Only the first LANGUAGES_MAX languages of a product have counts of their
+-- own: those that the root has a field of. The others share one field, so that no number of languages makes a change
+-- slow. Their comments are told apart by the members of blocks. A field of the root stays as long as the root.
+--
 -- `totals` says how many comments there are of each language and rating, and how many of them are in closed blocks (`#`).
 -- It implies which other keys exist. So a script declares that key only, and finds the others. While a slot moves, some of
 -- a product's keys may be on another server. The server that gives the slot away refuses access to such a key. The one
@@ -17,6 +21,7 @@
 -- the key is not as the others imply.
 local CHILD_BYTES = 10 -- a child's counts: two bytes for each rating
 local ANY = '~' -- any language
+local OTHERS = '?' -- the languages without counts of their own
 local LAST = '~' -- sorts after every member
 local FIRST = ',-inf' -- the bound of the first block and of the first group
 
@@ -87,7 +92,11 @@ local function node(product, bounds, counts)
   return { bounds = product.stem .. bounds, counts = product.stem .. counts }
 end
 
-local function root_of(product) return node(product, 'groups', 'counts') end
+local function root_of(product)
+  local root = node(product, 'groups', 'counts')
+  root.is_root = true
+  return root
+end
 
 -- The bound of a node's child. It comes together with the one before, which is often needed next.
 local function bound_at(node, number)
@@ -118,6 +127,15 @@ local function child_of(counts, number)
   local bytes, numbers = { string.byte(counts, number * CHILD_BYTES + 1, (number + 1) * CHILD_BYTES) }, {}
   for rating = 1, 5 do numbers[rating] = bytes[2 * rating - 1] * 256 + bytes[2 * rating] end
   return numbers
+end
+
+-- The children that have comments of languages without counts of their own.
+local function children_with_others(node)
+  local counts, found = counts_of(node, OTHERS) or '', {}
+  for number = 0, #counts / CHILD_BYTES - 1 do
+    if sum(child_of(counts, number)) > 0 then found[#found + 1] = number end
+  end
+  return found
 end
 
 local function size_of(node) return #counts_of(node, ANY) / CHILD_BYTES end
@@ -178,4 +196,32 @@ local function entries_of(product, id, time)
     if string.sub(member, 1, #id + 1) == id .. ',' then found[#found + 1] = member end
   end
   return found, at
+end
+
+local function pack(numbers)
+  local bytes = {}
+  for rating = 1, 5 do
+    local number = numbers and numbers[rating] or 0
+    bytes[2 * rating - 1], bytes[2 * rating] = math.floor(number / 256), number % 256
+  end
+  return string.char(unpack(bytes))
+end
+
+-- Adds numbers by rating to those of a language.
+local function add_numbers(sums, language, numbers)
+  sums[language] = sums[language] or { 0, 0, 0, 0, 0 }
+  for rating = 1, 5 do sums[language][rating] = sums[language][rating] + numbers[rating] end
+end
+
+-- The numbers of members by language and rating. Only comments count.
+local function count_members(members, step)
+  local found = {}
+  for at = 1, #members, step do
+    local _, language, rating = parts_of(members[at])
+    for _, counted in ipairs(rating and { ANY, language } or {}) do
+      found[counted] = found[counted] or { 0, 0, 0, 0, 0 }
+      found[counted][tonumber(rating)] = found[counted][tonumber(rating)] + 1
+    end
+  end
+  return found
 end

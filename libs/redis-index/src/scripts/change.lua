@@ -9,15 +9,6 @@
 
 local COUNT_MAX = 65535 -- two bytes
 
-local function pack(numbers)
-  local bytes = {}
-  for rating = 1, 5 do
-    local number = numbers and numbers[rating] or 0
-    bytes[2 * rating - 1], bytes[2 * rating] = math.floor(number / 256), number % 256
-  end
-  return string.char(unpack(bytes))
-end
-
 -- The counts of a node's children, by language.
 local function all_counts(node)
   local found, by_language = redis.call('HGETALL', node.counts), {}
@@ -25,9 +16,46 @@ local function all_counts(node)
   return by_language
 end
 
--- A language without comments has no field.
+-- Which languages have counts of their own.
+local function languages_of(root)
+  local languages = { own = {}, number = 0 }
+  for _, language in ipairs(redis.call('HKEYS', root.counts)) do
+    if language == OTHERS then
+      languages.is_closed = true
+    elseif language ~= ANY then
+      languages.own[language], languages.number = true, languages.number + 1
+    end
+  end
+  return languages
+end
+
+-- The field that counts a language. A new language gets a field of its own until one has got none.
+local function field_of(languages, language)
+  if language == ANY or language == OTHERS or languages.own[language] then return language end
+  languages.is_closed = languages.is_closed or languages.number >= LANGUAGES_MAX
+  if languages.is_closed then return OTHERS end
+  languages.own[language], languages.number = true, languages.number + 1
+  return language
+end
+
+local function field_at(at, language)
+  if redis.call('HEXISTS', at.root.counts, language) == 1 then return language end
+  -- A group has no more languages than the root.
+  if redis.call('HEXISTS', at.group.counts, language) == 1 then damaged(at.root.counts) end
+  return field_of(languages_of(at.root), language)
+end
+
+-- Numbers by language and rating, by the fields that count them.
+local function by_field(languages, numbers_by_language)
+  local sums = {}
+  for language, numbers in pairs(numbers_by_language) do add_numbers(sums, field_of(languages, language), numbers) end
+  return sums
+end
+
+-- A group has no field for a language without comments.
 local function store_counts(node, language, counts)
-  if string.find(counts, '[^%z]') or (language == ANY and counts ~= '') then
+  local is_kept = counts ~= '' and (language == ANY or node.is_root)
+  if is_kept or string.find(counts, '[^%z]') then
     redis.call('HSET', node.counts, language, counts)
   else
     redis.call('HDEL', node.counts, language)
@@ -78,25 +106,15 @@ end
 local function sums_of(node)
   local sums = {}
   for language, counts in pairs(all_counts(node)) do
-    sums[language] = { 0, 0, 0, 0, 0 }
-    for number = 0, #counts / CHILD_BYTES - 1 do
-      for rating, count in ipairs(child_of(counts, number)) do sums[language][rating] = sums[language][rating] + count end
-    end
+    local number = -1
+    repeat
+      local at = string.find(counts, '[^%z]', (number + 1) * CHILD_BYTES + 1)
+      number = at and math.floor((at - 1) / CHILD_BYTES)
+      local is_whole = at and #counts >= (number + 1) * CHILD_BYTES
+      if is_whole then add_numbers(sums, language, child_of(counts, number)) end
+    until not is_whole
   end
   return sums
-end
-
--- The numbers of members by language and rating. Only comments count.
-local function count_members(members, step)
-  local found = {}
-  for at = 1, #members, step do
-    local _, language, rating = parts_of(members[at])
-    for _, counted in ipairs(rating and { ANY, language } or {}) do
-      found[counted] = found[counted] or { 0, 0, 0, 0, 0 }
-      found[counted][tonumber(rating)] = found[counted][tonumber(rating)] + 1
-    end
-  end
-  return found
 end
 
 -- A node's counts by language after a comment is added to a child or removed from it. Changes nothing.
@@ -124,8 +142,9 @@ local function change_of(at, member, delta)
   if not rating then damaged(at.block) end
   local change = { language = language, rating = rating, delta = delta }
   if at.group then
-    change.of_group = counts_with(at.group, at.block_number, language, tonumber(rating), delta)
-    change.of_root = counts_with(at.root, at.group_number, language, tonumber(rating), delta)
+    local field = field_at(at, language)
+    change.of_group = counts_with(at.group, at.block_number, field, tonumber(rating), delta)
+    change.of_root = counts_with(at.root, at.group_number, field, tonumber(rating), delta)
   end
   return change
 end
@@ -217,7 +236,7 @@ local function close(product)
   local number = separable(product.open, CLOSED_SIZE)
   if number == 0 then return end
   local moved = redis.call('ZRANGE', product.open, 0, number - 1, 'WITHSCORES')
-  local counts = count_members(moved, 2)
+  local counts = by_field(languages_of(root_of(product)), count_members(moved, 2))
   if product.closed_size > 0 then
     local at, bound = newest_closed(product), bound_of(product.open, moved, 1)
     local sums = sums_with(at.root, at.group_number, counts, 1)
@@ -244,7 +263,9 @@ local function cut_block(product, at)
   local half = separable(at.block, math.floor(at.size / 2))
   if half == 0 then return end
   local moved = redis.call('ZRANGE', at.block, half, -1, 'WITHSCORES')
-  local counts, kept = count_members(moved, 2), count_members(redis.call('ZRANGE', at.block, 0, half - 1), 1)
+  local languages = languages_of(at.root)
+  local counts = by_field(languages, count_members(moved, 2))
+  local kept = by_field(languages, count_members(redis.call('ZRANGE', at.block, 0, half - 1), 1))
   local bound = bound_of(at.block, moved, 1)
   create(product.stem .. 'block/' .. bound, moved)
   redis.call('ZREMRANGEBYRANK', at.block, half, -1)
@@ -292,7 +313,8 @@ local function reopen(product, leaving)
   local moved = redis.call('ZRANGE', at.block, 0, -1, 'WITHSCORES')
   local number = #moved / 2
   if number == 0 or number ~= sum(child_of(counts_of(at.group, ANY), at.block_number)) then damaged(at.block) end
-  local sums = sums_with(at.root, at.group_number, count_members(moved, 2), -1)
+  local counts = by_field(languages_of(at.root), count_members(moved, 2))
+  local sums = sums_with(at.root, at.group_number, counts, -1)
   local nodes = nodes_without_blocks(product, at, number)
   redis.call('ZADD', product.open, moved[2], moved[1])
   if leaving then redis.call('ZREM', product.open, leaving) end

@@ -10,7 +10,10 @@
 -- the totals. So each part is right before it is counted.
 local is_repaired, part, bound = ARGV[1] == '1', string.match(ARGV[2], '^([^/]*)/?(.*)$')
 local product = describe(KEYS[1])
+-- Whether languages without counts of their own are compared one by one, which takes their blocks, or together.
+local is_exact = is_repaired or part == 'totals'
 local root = root_of(product)
+local languages = languages_of(root)
 
 local function are_equal(a, b)
   for language in pairs(a) do
@@ -22,11 +25,11 @@ local function are_equal(a, b)
   return true
 end
 
--- Whether all children of a node have counts, in every language.
+-- Whether all children of a node have counts in every language, and only the languages that the root says.
 local function is_whole(node)
   local width, has_any = redis.call('ZCARD', node.bounds) * CHILD_BYTES, false
   for language, counts in pairs(all_counts(node)) do
-    if #counts ~= width then return false end
+    if #counts ~= width or field_of(languages, language) ~= language then return false end
     has_any = has_any or language == ANY
   end
   return has_any or width == 0
@@ -40,9 +43,13 @@ local function recount(node, counted)
   splice(node, 0, 0, children)
 end
 
-local function sums_in(group) return sums_of(node(product, 'group/' .. group, 'counts/' .. group)) end
+local function sums_in(group)
+  return by_field(languages, sums_of(node(product, 'group/' .. group, 'counts/' .. group)))
+end
 
-local function counts_in(block) return count_members(redis.call('ZRANGE', product.stem .. 'block/' .. block, 0, -1), 1) end
+local function counts_in(block)
+  return by_field(languages, count_members(redis.call('ZRANGE', product.stem .. 'block/' .. block, 0, -1), 1))
+end
 
 local function exists(...) return redis.call('EXISTS', ...) > 0 end
 
@@ -59,7 +66,10 @@ local function check_root()
   if product.closed_size == 0 and not exists(root.bounds, root.counts) then return true end
   local is_right = check_first(root, FIRST)
   is_right = is_whole(root) and is_right
-  if not is_right and is_repaired then recount(root, sums_in) end
+  if not is_right and is_repaired then
+    languages = { own = {}, number = 0 }
+    recount(root, sums_in)
+  end
   return is_right
 end
 
@@ -146,36 +156,60 @@ local function check_block()
   return false
 end
 
--- What the totals should be.
-local function expected_totals(closed)
-  local expected = { ['#'] = sum(closed[ANY] or {}) }
-  for _, counts in ipairs({ closed, count_members(redis.call('ZRANGE', product.open, 0, -1), 1) }) do
-    for language, numbers in pairs(counts) do
-      for rating, number in ipairs(numbers) do
-        local field = language .. '/' .. rating
-        expected[field] = (expected[field] or 0) + number
+-- The numbers of closed comments by language and rating, from the blocks for languages without counts of their own.
+local function closed_by_language()
+  local sums = sums_of(root)
+  sums[OTHERS] = nil
+  for _, group_number in ipairs(children_with_others(root)) do
+    local group = group_at(product, root, group_number)
+    for _, number in ipairs(children_with_others(group)) do
+      local members = redis.call('ZRANGE', block_at(product, group, number), 0, -1)
+      for language, numbers in pairs(count_members(members, 1)) do
+        if field_of(languages, language) == OTHERS then add_numbers(sums, language, numbers) end
       end
+    end
+  end
+  return sums
+end
+
+-- What the totals should be, by the fields that are compared.
+local function expected_totals()
+  local sums = is_exact and closed_by_language() or sums_of(root)
+  local closed_size = sum(sums[ANY] or {})
+  local expected = { ['#'] = closed_size > 0 and closed_size or nil }
+  local of_open = count_members(redis.call('ZRANGE', product.open, 0, -1), 1)
+  for language, numbers in pairs(is_exact and of_open or by_field(languages, of_open)) do
+    add_numbers(sums, language, numbers)
+  end
+  for language, numbers in pairs(sums) do
+    for rating, number in ipairs(numbers) do
+      if number > 0 then expected[language .. '/' .. rating] = number end
     end
   end
   return expected
 end
 
-local function check_totals(closed)
-  local is_right, expected = true, expected_totals(closed)
-  local found = redis.call('HGETALL', product.totals)
-  for at = 1, #found, 2 do
-    local field, number = found[at], expected[found[at]] or 0
-    if tonumber(found[at + 1]) ~= number or number == 0 then
-      is_right = false
-      if is_repaired then redis.call('HDEL', product.totals, field) end
-    else
-      expected[field] = nil
-    end
+-- The field with which a field of the totals is compared.
+local function compared_field(field)
+  local language, rating = string.match(field, '^([^/]+)/([1-5])$')
+  if is_exact or not language then return field end
+  return field_of(languages, language) .. '/' .. rating
+end
+
+local function check_totals()
+  local is_right, expected, found = true, expected_totals(), {}
+  local totals = redis.call('HGETALL', product.totals)
+  for at = 1, #totals, 2 do
+    local field, number = compared_field(totals[at]), tonumber(totals[at + 1]) or 0
+    if number == 0 then is_right = false end
+    found[field] = (found[field] or 0) + number
+    expected[field] = expected[field] or 0
   end
   for field, number in pairs(expected) do
-    if number > 0 then
+    if number ~= (found[field] or 0) or (number == 0 and found[field]) then
       is_right = false
-      if is_repaired then redis.call('HSET', product.totals, field, number) end
+      if is_repaired and number > 0 then redis.call('HSET', product.totals, field, number) end
+      if is_repaired and number == 0 then redis.call('HDEL', product.totals, field) end
     end
   end
   return is_right
@@ -193,9 +227,8 @@ end
 local function check_open()
   local is_right = check_members(product.open)
   is_right = check_root() and is_right
-  local closed = sums_of(root)
-  is_right = check_totals(closed) and is_right
-  local closed_size = sum(closed[ANY] or {})
+  is_right = check_totals() and is_right
+  local closed_size = sum(sums_of(root)[ANY] or {})
   if closed_size == 0 and exists(root.bounds, root.counts) then
     is_right = false
     if is_repaired then remove_nodes() end

@@ -60,17 +60,54 @@ local function count_in_open(product, filter)
   return filter.matches_all and product.open_size or #matching(filter, product.open, 0)
 end
 
+-- Whether a language has counts of its own.
+local function is_own(product, filter)
+  if filter.is_own == nil then
+    filter.is_own = redis.call('HEXISTS', root_of(product).counts, filter.language) == 1
+  end
+  return filter.is_own
+end
+
 -- Several parts of an answer need the counts of the same nodes.
 local known = {}
-local function known_counts(node, language)
-  local key = node.counts .. language
-  if known[key] == nil then known[key] = counts_of(node, language) end
+local known_counts
+
+-- The numbers of a child's comments by rating, of a language without counts of its own.
+local function count_among_others(product, filter, node, number)
+  if not node.is_root then
+    local numbers, stem = { 0, 0, 0, 0, 0 }, ',' .. filter.language .. ','
+    for _, member in ipairs(redis.call('ZRANGE', block_at(product, node, number), 0, -1)) do
+      local rating = string.sub(member, -#stem - 1, -2) == stem and tonumber(string.sub(member, -1))
+      if rating then numbers[rating] = numbers[rating] + 1 end
+    end
+    return numbers
+  end
+  local of_blocks, sums = known_counts(product, filter, group_at(product, node, number)), {}
+  for block_number = 0, #of_blocks / CHILD_BYTES - 1 do add_numbers(sums, 1, child_of(of_blocks, block_number)) end
+  return sums[1]
+end
+
+-- The counts of a node's children for a filter's language: false without such comments.
+function known_counts(product, filter, node)
+  local key = node.counts .. filter.language
+  if known[key] == nil then
+    local counts = counts_of(node, filter.language)
+    if not counts and not is_own(product, filter) then
+      local packed = {}
+      for number = 1, size_of(node) do packed[number] = pack() end
+      for _, number in ipairs(children_with_others(node)) do
+        packed[number + 1] = pack(count_among_others(product, filter, node, number))
+      end
+      counts = table.concat(packed)
+    end
+    known[key] = counts
+  end
   return known[key]
 end
 
 -- How many comments the children after a child have.
-local function count_after(filter, node, child)
-  local counts = known_counts(node, filter.language)
+local function count_after(product, filter, node, child)
+  local counts = known_counts(product, filter, node)
   local found = 0
   if counts then
     for number = child + 1, #counts / CHILD_BYTES - 1 do found = found + count_in_child(filter, counts, number) end
@@ -84,7 +121,8 @@ local function count_preceding(product, filter, place)
   local at = locate(product, place)
   local found = count_among_newest(filter, at.block, preceding(at.block, place))
   if at.group then
-    found = found + count_in_open(product, filter) + count_after(filter, at.root, at.group_number) + count_after(filter, at.group, at.block_number)
+    found = found + count_in_open(product, filter) + count_after(product, filter, at.root, at.group_number)
+    found = found + count_after(product, filter, at.group, at.block_number)
   end
   return found, at.block
 end
@@ -125,14 +163,14 @@ local function select(product, filter, rank, wanted)
   end
   if #found == wanted then return found end
   local root = root_of(product)
-  local of_groups = known_counts(root, filter.language) or damaged(root.counts)
+  local of_groups = known_counts(product, filter, root) or damaged(root.counts)
   for group_number = #of_groups / CHILD_BYTES - 1, 0, -1 do
     local of_group = count_in_child(filter, of_groups, group_number)
     if skip >= of_group then
       skip = skip - of_group
     else
       local group = group_at(product, root, group_number)
-      local of_blocks = known_counts(group, filter.language) or damaged(group.counts)
+      local of_blocks = known_counts(product, filter, group) or damaged(group.counts)
       for block_number = #of_blocks / CHILD_BYTES - 1, 0, -1 do
         local of_block = count_in_child(filter, of_blocks, block_number)
         if skip >= of_block then

@@ -11,7 +11,7 @@ use page_index::{
 };
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 
-use super::{OwnIndex, SMALL, entry, id, product};
+use super::{LANGUAGES, OwnIndex, SMALL, entry, id, product};
 use crate::member::member_of;
 
 /// Number of schedules, and of edits in each: ten thousand together.
@@ -23,8 +23,6 @@ const COMPARED_EVERY: u32 = 7;
 
 /// After so many edits, the share of additions changes: the product grows or shrinks.
 const PHASE: u32 = 60;
-
-const LANGUAGES: [&str; 5] = ["en", "fr", "de-1901", "x-1", "zh-Hant-TW"];
 
 /// The time that the ULIDs among the ids hold.
 const ULID_MS: i64 = 1_700_000_000_000;
