@@ -10,6 +10,7 @@ use aws_credential_types::{
     Credentials, credential_fn::provide_credentials_fn, provider::SharedCredentialsProvider,
 };
 use itertools::Itertools;
+use local_stack::settings::StackSettings;
 use model::{
     Cd, CommentId, Filter, Placement, ProductId, Timestamp,
     plan::{index_edits, reconcile::Places},
@@ -25,6 +26,7 @@ use crate::fixture::{
     project_file,
     redis_cluster::{PORTS, RedisCluster},
     redis_server::{self, OwnRedis, TABLE_ID},
+    stack::{self, Running},
 };
 
 const _: crate::Engines = crate::Engines::Embedded("about connections to Redis");
@@ -366,6 +368,23 @@ fn assert_tells(error: &StoreError, name: &str, taken: &str) {
         says.iter().any(|part| detail.contains(part)),
         "{name} without {taken}: {detail}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stack_works_as_a_user_with_the_documented_permissions() {
+    let redis = OwnRedis::start().await;
+    let users = documented_users();
+    let rules = users.iter().flat_map(|(_, rules)| rules).unique().join(" ");
+    redis
+        .ask::<()>(&format!("ACL SETUSER up on >secret {rules}"))
+        .await;
+    let url = redis.server.url().replace("redis://", "redis://up:secret@");
+    let settings = StackSettings {
+        redis_url: Some(url),
+        ..stack::settings()
+    };
+    let running = Running::start_with(settings).await;
+    running.stack.stop().await;
 }
 
 #[tokio::test]
