@@ -248,6 +248,20 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
 }
 
 #[tokio::test]
+async fn a_server_that_runs_no_scripts_is_named_with_what_works() {
+    let redis = OwnRedis::start_with(&["--rename-command", "EVALSHA", "hidden"]).await;
+    let address = redis.server.url().replace("redis://", "");
+    let detail = refused(redis.index().begin_rebuild().await.map(drop));
+    for says in [
+        address.trim_end_matches('/'),
+        "it has no SCRIPT LOAD and EVALSHA",
+        "Redis 7 and newer work, and Valkey 8 and newer",
+    ] {
+        assert!(detail.contains(says), "{detail}");
+    }
+}
+
+#[tokio::test]
 #[ignore = "needs Python packages"]
 async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
     let redis = OwnRedis::start().await;

@@ -12,6 +12,7 @@ mod marker;
 mod partition;
 mod query;
 mod readiness;
+mod server_identity;
 
 use std::{collections::BTreeSet, ops::Deref, sync::Arc, time::Duration};
 
@@ -21,12 +22,13 @@ use process::{Store, StoreError};
 pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use comparison::Name;
 pub use contents::{IndexPart, IndexScanPosition, Sought};
-pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
+pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild};
 pub use partition::IndexPartition;
 pub use query::{
     CommentPosition, IndexAnswer, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted,
 };
 pub use readiness::NotReady;
+pub use server_identity::{Server, ServerIdentity};
 
 /// A page index. Clones are the same index.
 #[derive(Debug, Clone)]

@@ -20,6 +20,8 @@ pub(super) struct Scripts {
     pub(super) finish_rebuild: Script,
     pub(super) advance: Script,
     pub(super) confirm: Script,
+    /// Does nothing. Shows that a server runs scripts like these.
+    pub(super) probe: Script,
 }
 
 impl Scripts {
@@ -39,6 +41,7 @@ impl Scripts {
             finish_rebuild: writing(&[include_str!("scripts/finish_rebuild.lua")]),
             advance: writing(&[include_str!("scripts/advance.lua")]),
             confirm: writing(&[include_str!("scripts/confirm.lua")]),
+            probe: reading(&["return 1"]),
         }
     }
 }
