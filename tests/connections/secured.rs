@@ -10,6 +10,7 @@ use aws_credential_types::{
     Credentials, credential_fn::provide_credentials_fn, provider::SharedCredentialsProvider,
 };
 use itertools::Itertools;
+use local_stack::settings::StackSettings;
 use model::{
     Cd, CommentId, Filter, Placement, ProductId, Timestamp,
     plan::{index_edits, reconcile::Places},
@@ -25,6 +26,7 @@ use crate::fixture::{
     project_file,
     redis_cluster::{PORTS, RedisCluster},
     redis_server::{self, OwnRedis, TABLE_ID},
+    stack::{self, Running},
 };
 
 const _: crate::Engines = crate::Engines::Embedded("about connections to Redis");
@@ -246,6 +248,20 @@ async fn a_wrong_user_and_a_wrong_kind_of_server_are_named() {
 }
 
 #[tokio::test]
+async fn a_server_that_runs_no_scripts_is_named_with_what_works() {
+    let redis = OwnRedis::start_with(&["--rename-command", "EVALSHA", "hidden"]).await;
+    let address = redis.server.url().replace("redis://", "");
+    let detail = refused(redis.index().begin_rebuild().await.map(drop));
+    for says in [
+        address.trim_end_matches('/'),
+        "it has no SCRIPT LOAD and EVALSHA",
+        "Redis 7 and newer work, and Valkey 8 and newer",
+    ] {
+        assert!(detail.contains(says), "{detail}");
+    }
+}
+
+#[tokio::test]
 #[ignore = "needs Python packages"]
 async fn each_connection_logs_in_with_a_token_of_its_own_that_aws_would_sign() {
     let redis = OwnRedis::start().await;
@@ -366,6 +382,23 @@ fn assert_tells(error: &StoreError, name: &str, taken: &str) {
         says.iter().any(|part| detail.contains(part)),
         "{name} without {taken}: {detail}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stack_works_as_a_user_with_the_documented_permissions() {
+    let redis = OwnRedis::start().await;
+    let users = documented_users();
+    let rules = users.iter().flat_map(|(_, rules)| rules).unique().join(" ");
+    redis
+        .ask::<()>(&format!("ACL SETUSER up on >secret {rules}"))
+        .await;
+    let url = redis.server.url().replace("redis://", "redis://up:secret@");
+    let settings = StackSettings {
+        redis_url: Some(url),
+        ..stack::settings()
+    };
+    let running = Running::start_with(settings).await;
+    running.stack.stop().await;
 }
 
 #[tokio::test]

@@ -132,7 +132,7 @@ pub trait Markers {
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError>;
 
     /// # Errors
-    /// As for [`Rebuilds::begin_rebuild_of`].
+    /// [`StoreError::refused`] when a server lacks something that the index needs.
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError>;
 
     /// Takes a step of an advance. Returns for each partition whether that was done. The first step
@@ -154,6 +154,12 @@ pub trait Markers {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<bool>, StoreError>;
+
+    /// Removes the markers of partitions, so that readers do not believe them until a rebuild. An
+    /// index whose servers evict nothing has nothing to do.
+    async fn remove_markers(&self, _partitions: &[IndexPartition]) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 #[async_trait]

@@ -47,12 +47,8 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     } else {
         ""
     };
-    StoreError::of(
-        remedy,
-        Store::PageIndex,
-        format!("{error}{hint}"),
-        Some(Box::new(error)),
-    )
+    // The detail says everything that its causes say.
+    StoreError::of(remedy, Store::PageIndex, format!("{error}{hint}"), None)
 }
 
 fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
