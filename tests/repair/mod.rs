@@ -11,6 +11,7 @@ mod confirmed;
 mod control;
 mod erased;
 mod foreign;
+mod index_entries;
 mod kinds;
 mod lost;
 mod missing;

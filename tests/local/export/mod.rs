@@ -1,5 +1,6 @@
 //! An export holds every comment as an import reads it, also while writes continue.
 
+mod by_table;
 mod ends;
 mod while_written;
 
