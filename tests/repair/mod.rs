@@ -12,6 +12,7 @@ mod control;
 mod erased;
 mod evicted;
 mod foreign;
+mod index_entries;
 mod kinds;
 mod lost;
 mod missing;

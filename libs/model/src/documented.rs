@@ -40,11 +40,15 @@ pub struct Reply {
 
 impl Documented {
     pub fn of(attributes: &CommentAttributes) -> Self {
-        let value: Value = serde_json::from_str(attributes.as_json()).unwrap_or_default();
+        Self::of_json(&serde_json::from_str(attributes.as_json()).unwrap_or_default())
+    }
+
+    /// Of attributes that were read already.
+    pub fn of_json(value: &Value) -> Self {
         Self {
             is_verified: value.get("verified") == Some(&Value::Bool(true)),
             reply: value.get("reply").and_then(Reply::of),
-            photos: Photo::all_of(&value),
+            photos: Photo::all_of(value),
         }
     }
 }

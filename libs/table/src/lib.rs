@@ -33,6 +33,7 @@ mod duplicates;
 mod error;
 mod guarded;
 mod idempotency;
+mod index_entries;
 mod item;
 mod journal;
 mod leases;

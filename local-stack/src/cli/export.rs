@@ -54,6 +54,10 @@ pub(super) struct ExportArgs {
         required_if_eq("format", "google-reviews")
     )]
     public_url: Option<PublicUrl>,
+    /// Find the comments by a scan of the table itself, not by its indexes. It reads every
+    /// duplicate too.
+    #[arg(long)]
+    by_table: bool,
     #[command(flatten)]
     table: TableAddress,
 }
@@ -109,7 +113,7 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         () = signals.next() => return Ok(ExitCode::from(interrupted())),
     };
     let exported = tokio::select! {
-        exported = export_table(&attached.table, &comments, records.as_ref(), publisher) => exported.map(Some),
+        exported = export_table(&attached.table, &comments, records.as_ref(), publisher, args.by_table) => exported.map(Some),
         () = signals.next() => Ok(None),
     };
     attached.end().await;
@@ -137,9 +141,10 @@ async fn export_table(
     comments: &ExportTarget,
     records: Option<&ExportTarget>,
     publisher: Option<Publisher>,
+    by_table: bool,
 ) -> anyhow::Result<u64> {
     let mut export = Export::of(table);
-    export.comments(comments, publisher).await?;
+    export.comments(comments, publisher, by_table).await?;
     if let Some(records) = records {
         export.records(records).await?;
     }

@@ -1,4 +1,4 @@
-//! The product review feed of Google Merchant Center, version 2.3, from the lines of an export.
+//! The product review feed of Google Merchant Center, version 2.4, from the lines of an export.
 //!
 //! Its elements, their order and what must be there:
 //! <https://developers.google.com/product-review-feeds/schema>. A feed is always whole: Google deletes
@@ -12,12 +12,13 @@ use std::{
 use api::{PublicUrl, links};
 use indicatif::HumanCount;
 use itertools::Itertools;
-use model::{CommentId, ProductDetails, ProductId, Rating, Status, Timestamp};
+use model::{CommentId, Documented, ProductDetails, ProductId, Rating, Status, Timestamp};
 use serde::Deserialize;
+use serde_json::Value;
 
 const BEGIN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
-<feed xmlns:vc="http://www.w3.org/2007/XMLSchema-versioning" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://www.google.com/shopping/reviews/schema/product/2.3/product_reviews.xsd">
-<version>2.3</version>
+<feed xmlns:vc="http://www.w3.org/2007/XMLSchema-versioning" xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://www.google.com/shopping/reviews/schema/product/2.4/product_reviews.xsd">
+<version>2.4</version>
 "#;
 
 /// How many products are named that the feed leaves out.
@@ -41,6 +42,8 @@ struct Review {
     title: Option<String>,
     body: Option<String>,
     author: Option<String>,
+    #[serde(default)]
+    attributes: Value,
 }
 
 pub(super) struct Feed<'to> {
@@ -105,11 +108,15 @@ impl<'to> Feed<'to> {
             Some(author) => element("name", author),
             None => r#"<name is_anonymous="true">Anonymous</name>"#.to_owned(),
         };
+        let is_verified = Documented::of_json(&review.attributes).is_verified;
+        // Without it, nobody has checked whether there was a purchase.
+        let verified = is_verified.then(|| element("is_verified_purchase", "true"));
         let title = review.title.as_deref().map(|title| element("title", title));
         let url = escaped(&format!("{site}{}", links::permalink(&review.id)));
         let parts = [
             element("review_id", review.id.as_str()),
             format!("<reviewer>{reviewer}</reviewer>"),
+            verified.unwrap_or_default(),
             element("review_timestamp", &review.created_at.to_string()),
             title.unwrap_or_default(),
             element("content", body),
@@ -252,8 +259,8 @@ mod tests {
     fn a_feed_has_the_elements_of_the_schema_in_their_order_and_says_what_it_leaves_out() {
         check(
             &[
-                r#"{"id":"1","product":"jug","rating":5,"created_at":"2024-02-29T12:00:00.000Z","status":"published","title":"A <b>","body":"x \u0007& y","author":"Ann"}"#,
-                r#"{"id":"a.2","product":"a/b","rating":1,"created_at":"2024-02-29T12:00:00.000Z","status":"published","title":null,"body":"Bad","author":null}"#,
+                r#"{"id":"1","product":"jug","rating":5,"created_at":"2024-02-29T12:00:00.000Z","status":"published","title":"A <b>","body":"x \u0007& y","author":"Ann","attributes":{"verified":true,"size":"M"}}"#,
+                r#"{"id":"a.2","product":"a/b","rating":1,"created_at":"2024-02-29T12:00:00.000Z","status":"published","title":null,"body":"Bad","author":null,"attributes":{"verified":"yes"}}"#,
                 r#"{"id":"3","product":"jug","rating":4,"created_at":"2024-02-29T12:00:00.000Z","status":"published","title":"T","body":null,"author":"B"}"#,
                 r#"{"id":"4","product":"jug","rating":4,"created_at":"2024-02-29T12:00:00.000Z","status":"pending","title":"T","body":"x","author":"B"}"#,
                 r#"{"id":"5","product":"unknown","rating":4,"created_at":"2024-02-29T12:00:00.000Z","status":"published","title":"T","body":"x","author":"B"}"#,
@@ -262,7 +269,7 @@ mod tests {
             &expect![[r#"
                 <publisher><name>Ada's &lt;shop&gt;</name></publisher>
                 <reviews>
-                <review><review_id>1</review_id><reviewer><name>Ann</name></reviewer><review_timestamp>2024-02-29T12:00:00.000Z</review_timestamp><title>A &lt;b&gt;</title><content>x &amp; y</content><review_url type="group">https://shop.example/reviews/comments/1</review_url><ratings><overall min="1" max="5">5</overall></ratings><products><product><product_ids><gtins><gtin>4006381333931</gtin></gtins><skus><sku>J&lt;1&gt;</sku></skus><brands><brand>Ada</brand></brands></product_ids><product_name>Milk &amp; more</product_name><product_url>https://shop.example/jug?a=1&amp;b=2</product_url></product></products></review>
+                <review><review_id>1</review_id><reviewer><name>Ann</name></reviewer><is_verified_purchase>true</is_verified_purchase><review_timestamp>2024-02-29T12:00:00.000Z</review_timestamp><title>A &lt;b&gt;</title><content>x &amp; y</content><review_url type="group">https://shop.example/reviews/comments/1</review_url><ratings><overall min="1" max="5">5</overall></ratings><products><product><product_ids><gtins><gtin>4006381333931</gtin></gtins><skus><sku>J&lt;1&gt;</sku></skus><brands><brand>Ada</brand></brands></product_ids><product_name>Milk &amp; more</product_name><product_url>https://shop.example/jug?a=1&amp;b=2</product_url></product></products></review>
                 <review><review_id>a.2</review_id><reviewer><name is_anonymous="true">Anonymous</name></reviewer><review_timestamp>2024-02-29T12:00:00.000Z</review_timestamp><content>Bad</content><review_url type="group">https://shop.example/reviews/comments/a.2</review_url><ratings><overall min="1" max="5">1</overall></ratings><products><product><product_ids><skus><sku>7</sku></skus><brands><brand>Ada</brand></brands></product_ids><product_name>Milk &amp; more</product_name><product_url>https://shop.example/reviews/product/a%2Fb/comments</product_url></product></products></review>
                 </reviews>
                 </feed>

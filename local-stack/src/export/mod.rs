@@ -2,7 +2,8 @@
 //! creation time and id.
 //!
 //! 1. A scan stages the lines of published comments, by the indexes of the table. These lag, and
-//!    comments change meanwhile.
+//!    comments change meanwhile. Or a scan of the table itself names every comment for step 2, for
+//!    an engine that loses entries of its indexes.
 //! 2. Every comment that the journal names since, or that the scan could not read, is read again,
 //!    strongly consistent.
 //! 3. The lines of the scan without those comments are merged with theirs, into the target.
@@ -25,17 +26,18 @@ use indicatif::HumanCount;
 use model::{
     Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId,
     ProductRecord, Status, Timestamp,
-    item::{comment_id_of_pk, comment_of_primary, comment_pk},
+    item::{COMMENT_PREFIX, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text},
     plan::reconcile::Places,
     primaries::PRIMARIES_SHARDS,
     product::RECORD_SHARDS,
 };
 use process::now;
 use repair_job::{
-    JobSettings, Journal, Progress, Window, journal_from, journal_to, reaches_back_to,
-    unresolved_comments,
+    JobSettings, Journal, Progress, Window, indexes_compared, journal_from, journal_to,
+    reaches_back_to, unresolved_comments,
 };
 use serde::Deserialize;
+use serde_dynamo::Item;
 use table::{ItemKey, Table};
 
 use crate::import::{to_line, to_product_line};
@@ -48,6 +50,8 @@ const PRODUCTS_AT_ONCE: usize = 4;
 /// Maximum number of comments in one answer. An answer also ends after a megabyte.
 const COMMENTS_MAX: u16 = 500;
 const READS_AT_ONCE: usize = 16;
+/// Maximum number of items in one answer of a scan of the table.
+const SCANNED_MAX: u32 = 2_000;
 const NOT_KEPT: &str = "what was read cannot be kept in a temporary file";
 
 pub(crate) struct Export<'run> {
@@ -90,15 +94,22 @@ impl<'run> Export<'run> {
     }
 
     /// Exports all comments, and says what the export holds. The target stays as it was if that
-    /// ends early. For a `publisher` they are a feed of its reviews.
+    /// ends early. For a `publisher` they are a feed of its reviews. With `by_table`, comments are
+    /// found by a scan of the table itself, not by its indexes.
     pub(crate) async fn comments(
         &mut self,
         target: &ExportTarget,
         publisher: Option<Publisher>,
+        by_table: bool,
     ) -> anyhow::Result<()> {
         let began = now();
         let settings = JobSettings::default();
-        let scanned = self.scan(target.stage()?).await?;
+        let mut scanned = target.stage()?;
+        if by_table {
+            self.name_all_of_table().await?;
+        } else {
+            scanned = self.scan(scanned).await?;
+        }
         // An item without its keys is in no index. The repair job remembers those that it has met.
         self.name(unresolved_comments(self.table).await?);
         // A change that was acknowledged before has its entry in the journal, which is read
@@ -153,6 +164,15 @@ impl<'run> Export<'run> {
         eprintln!(
             "{name}: every change acknowledged before {holds} is in it, and none made after {ends}"
         );
+        if !by_table {
+            let compared = match indexes_compared(self.table).await? {
+                Some(at) => format!("which an audit from {at} on has compared with the table"),
+                None => "which no audit has compared with the table yet".to_owned(),
+            };
+            eprintln!(
+                "{name}: comments were found by the table's indexes, {compared}; --by-table reads the table itself"
+            );
+        }
         Ok(())
     }
 
@@ -198,6 +218,39 @@ impl<'run> Export<'run> {
             progress.advance(1);
         }
         staged.into_inner().context(NOT_KEPT)
+    }
+
+    /// Names every comment by a scan of the whole table, duplicates included.
+    async fn name_all_of_table(&mut self) -> anyhow::Result<()> {
+        let progress = Progress::default();
+        let _display = progress.show("export");
+        progress.expect(self.table.describe().await?.items);
+        let mut next = Some(None);
+        while let Some(from) = next {
+            let part = self.table.scan_segment(from, 0, 1, SCANNED_MAX).await?;
+            progress.advance(part.rows.len() as u64);
+            for item in &part.rows {
+                self.name_primary(item);
+            }
+            next = part.next.map(Some);
+        }
+        Ok(())
+    }
+
+    /// Names the comment of a primary item; passes over any other item.
+    fn name_primary(&mut self, item: &Item) {
+        let pk = text(item, attribute::PK).unwrap_or_default();
+        let sk = text(item, attribute::SK).unwrap_or_default();
+        if !pk.starts_with(COMMENT_PREFIX) || !sk.ends_with(FilterKey::PRIMARY_SUFFIX) {
+            return;
+        }
+        match (comment_id_of_pk(pk), FilterKey::parse(sk)) {
+            (Some(id), Ok(key)) => self.named.extend([(id, key.product)]),
+            _ => {
+                let malformed = Malformed::of_item(pk, sk, attribute::PK, "is not a comment's");
+                self.add_unreadable(&malformed.to_string());
+            }
+        }
     }
 
     /// The products with published comments. Names the other comments.

@@ -142,6 +142,9 @@ impl Audit<'_> {
 
     async fn scan_segment(&self, segment: u32, mut state: SegmentState) -> Result<(), StoreError> {
         state.table = Some(self.snapshot.table_id.clone());
+        // A pass counts only if all its runs have compared them.
+        state.compares_indexes |= state.position.is_none();
+        state.compares_indexes &= self.options.compares_indexes();
         let pass = state.began.unwrap_or(self.run.began);
         let segments = self.options.segments;
         let key = StateKey {
@@ -155,6 +158,7 @@ impl Audit<'_> {
             &self.snapshot,
             (segment, segments),
             position,
+            self.options.compares_indexes(),
             &self.resumes,
         );
         let ended = self.repair_found(finder, &mut checkpoint).await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    BaseSet, CommentId, Placement, ProductId,
+    BaseSet, CommentId, FilterKey, Placement, ProductId,
     item::{Image, attribute, text},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
@@ -14,7 +14,7 @@ use crate::{
     repair::{
         RESUMES_WITH_UNFINISHED,
         index_snapshot::{IndexScope, IndexSnapshot, RepairScope},
-        repair_all,
+        is_in_indexes, repair_all,
     },
     run::{Job, Run, index_is_away, report::Report},
 };
@@ -128,7 +128,16 @@ async fn describe(
         Err(problem) => problem,
     };
     lines.push(format!("page index: {of_index}"));
-    let rows = ComparisonRows::of(&collection, &items, ranks.as_ref().ok());
+    let mut rows = ComparisonRows::of(&collection, &items, ranks.as_ref().ok());
+    if let Some(image) = &collection.primary
+        && is_in_indexes(image, &job.settings)
+    {
+        let key = FilterKey::primary(image.placement.product.clone());
+        for index in job.table.indexes_without(image.item).await? {
+            let drift = Drift::MissingEntry(index, key.clone());
+            rows.add_difference(&drift, &items, None, NOTHING);
+        }
+    }
     lines.extend(rows.lines());
     Ok(lines)
 }
@@ -239,6 +248,12 @@ impl ComparisonRows {
             // It has no row: what the item implies is unknown until it is complete. Counts are not of
             // one comment.
             Drift::IncompleteItem(_) | Drift::WrongCounts(_) => {}
+            Drift::MissingEntry(index, key) => {
+                self.add(
+                    format!("{index} {key}"),
+                    ["index entry", &state, NOTHING, "there"],
+                );
+            }
         }
     }
 

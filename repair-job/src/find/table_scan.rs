@@ -5,11 +5,12 @@
 //! *suspect*. The repair reads it again. So an item that was about to change does no harm, nor a
 //! collection that a scan returns in pieces.
 //!
-//! When a comment is right in the table, its entry in the page index is also checked. The index
-//! scan finds superfluous entries.
+//! When a comment is right in the table, the table's own indexes may be asked for it, and its entry in
+//! the page index is also checked. The index scan finds superfluous entries.
 
 use std::collections::BTreeMap;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
     CommentId, Malformed,
     item::{COMMENT_PREFIX, Image, attribute, comment_id_of_pk, text},
@@ -23,9 +24,10 @@ use table::ItemKey;
 use crate::{
     repair::{
         index_snapshot::{IndexScope, IndexSnapshot},
+        is_in_indexes,
         pipeline::{Finder, Finding},
     },
-    run::{Run, index_is_away},
+    run::{Job, Run, index_is_away},
 };
 
 /// Maximum number of items read in one call. An answer also ends after a megabyte.
@@ -34,11 +36,15 @@ const SCAN_LIMIT: u32 = 2_000;
 /// Maximum number of items of one id kept in memory. A comment never has as many.
 const COLLECTION_MAX: usize = 500;
 
+/// Number of comments whose entries in the table's indexes are asked for in parallel.
+const ENTRIES_AT_ONCE: usize = 16;
+
 pub(crate) struct TableScan<'run> {
     run: &'run Run<'run>,
     snapshot: &'run IndexSnapshot,
     segment: u32,
     segments: u32,
+    compares_indexes: bool,
     /// The last item of the last whole comment.
     position: Option<ItemKey>,
     /// The last item that was read; `None` at the beginning.
@@ -54,6 +60,7 @@ impl<'run> TableScan<'run> {
         snapshot: &'run IndexSnapshot,
         (segment, segments): (u32, u32),
         position: Option<ItemKey>,
+        compares_indexes: bool,
         resumes: &'run str,
     ) -> Self {
         let last = position.clone();
@@ -62,6 +69,7 @@ impl<'run> TableScan<'run> {
             snapshot,
             segment,
             segments,
+            compares_indexes,
             position,
             last,
             is_over: false,
@@ -118,20 +126,55 @@ impl<'run> TableScan<'run> {
             };
             checked += 1;
             match Collection::whole(items) {
-                Some(image) if image.status.is_published() => right.push(image),
-                // The index scan finds ranks that it still has.
-                Some(_) => {}
+                // The index scan finds the ranks that an unpublished comment still has.
+                Some(image) => right.push(image),
                 None => {
                     suspects.insert(id, Places::default());
                 }
             }
         }
+        for image in self.without_entries(&right).await? {
+            suspects.insert(image.id.clone(), Places::default());
+        }
+        right.retain(|image| image.status.is_published());
         for image in self.without_ranks(&right).await? {
             // They may be in the index with another creation time.
             let places = Places::of(&image.entry()).at_any_time();
             suspects.insert(image.id.clone(), places);
         }
         Ok((suspects, checked))
+    }
+
+    /// The comments of which an index of the table lacks the item.
+    async fn without_entries<'images, 'items>(
+        &self,
+        comments: &'images [Image<'items>],
+    ) -> Result<Vec<&'images Image<'items>>, StoreError> {
+        if !self.compares_indexes {
+            return Ok(Vec::new());
+        }
+        let Job {
+            table, settings, ..
+        } = self.run.job;
+        let mut written = Vec::new();
+        let mut asked = Vec::new();
+        for image in comments {
+            if is_in_indexes(image, settings) {
+                written.push(image);
+                asked.push(table.indexes_without(image.item));
+            }
+        }
+        let answers: Vec<_> = stream::iter(asked)
+            .buffered(ENTRIES_AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut without = Vec::new();
+        for (image, indexes) in written.into_iter().zip(answers) {
+            if !indexes.is_empty() {
+                without.push(image);
+            }
+        }
+        Ok(without)
     }
 
     /// The comments that are not in their base sets with the right scores.

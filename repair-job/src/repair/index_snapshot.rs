@@ -16,14 +16,17 @@ use crate::run::{IndexAnswer, Run, answer_of_index, ledger::Ledger};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RepairScope<'run> {
     pub(crate) duplicates: bool,
+    /// Whether the table's own indexes are asked for the comment.
+    pub(crate) entries: bool,
     pub(crate) index: IndexScope<'run>,
 }
 
 impl<'run> RepairScope<'run> {
-    /// The duplicates, and the page index while it answers.
+    /// The duplicates, the table's indexes, and the page index while it answers.
     pub(crate) fn of_all(snapshot: &'run IndexSnapshot) -> Self {
         Self {
             duplicates: true,
+            entries: true,
             index: snapshot.scope(),
         }
     }

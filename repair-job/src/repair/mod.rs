@@ -30,12 +30,12 @@ use std::{
 use futures_util::{FutureExt, StreamExt, stream};
 use model::{
     CommentId, FilterKey, ProductId, RankEntry,
-    item::PlacedComment,
+    item::{Image, PlacedComment},
     plan::reconcile::{Collection, Drift, DriftKind, InvalidPrimary, Places, plan_ranks},
     planted::{self, Bug},
 };
 use page_index::{Name, Sought};
-use process::{Backoff, Remedy, StoreError};
+use process::{Backoff, Remedy, StoreError, now};
 use table::Transacted;
 use tokio::time::Instant;
 
@@ -47,6 +47,7 @@ use crate::{
     run::{
         IndexAnswer, Run, answer_of_index, index_is_away,
         outcome::{CommentOutcome, Differences, RepairOutcome},
+        settings::{JobSettings, ms},
     },
 };
 
@@ -309,6 +310,11 @@ struct Repair<'run> {
     found: Differences,
 }
 
+/// Whether an item was written long enough ago that every index must hold it.
+pub(crate) fn is_in_indexes(image: &Image<'_>, settings: &JobSettings) -> bool {
+    image.revision.instant() <= now().plus_ms(-ms(settings.min_age))
+}
+
 /// What keeps an attempt from repairing a comment.
 enum Obstacle {
     /// The comment has changed since it was read.
@@ -404,11 +410,47 @@ impl Repair<'_> {
             let rejected = self.repair_duplicates(&collection).await?;
             unresolved = unresolved.or(rejected);
         }
+        self.repair_entries(&collection).await?;
         self.repair_ranks(&collection, read_at).await?;
         match unresolved {
             Some(what) => Err(Obstacle::Unresolved(what)),
             None => Ok(()),
         }
+    }
+
+    /// Writes a comment's item again where an index of the table lacks it. The new revision makes
+    /// the engine write the entries.
+    async fn repair_entries(&mut self, collection: &Collection<'_>) -> Result<(), Obstacle> {
+        let Some(image) = &collection.primary else {
+            return Ok(());
+        };
+        if !self.scope.entries || !is_in_indexes(image, &self.run.job.settings) {
+            return Ok(());
+        }
+        let table = &self.run.job.table;
+        let key = FilterKey::primary(image.placement.product.clone());
+        let mut drift = Vec::new();
+        for index in table.indexes_without(image.item).await? {
+            drift.push(Drift::MissingEntry(index, key.clone()));
+        }
+        if drift.is_empty() {
+            return Ok(());
+        }
+        if !self.run.job.settings.apply {
+            if self.has_changed(collection).await? {
+                return Err(Obstacle::Changed);
+            }
+            self.found.remaining.extend(drift);
+            return Ok(());
+        }
+        let written = table
+            .take_over(&image.placed(), image.item, self.deadline)
+            .await?;
+        if written == Transacted::Done {
+            self.found.repaired.extend(drift);
+        }
+        // The item has changed, by this call or by another writer.
+        Err(Obstacle::Changed)
     }
 
     async fn take_over(

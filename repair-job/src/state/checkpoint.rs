@@ -42,6 +42,11 @@ pub(crate) struct ScanState<P> {
     pub(crate) first_began: Option<Timestamp>,
     /// When the last pass that completed began.
     pub(crate) last_began: Option<Timestamp>,
+    /// Whether the current pass compares the table's indexes with the table from its beginning on.
+    /// Earlier versions did not.
+    pub(crate) compares_indexes: bool,
+    /// When the last pass began that completed, and compared them.
+    pub(crate) indexes_compared: Option<Timestamp>,
 }
 
 pub(crate) type SegmentState = ScanState<ItemKey>;
@@ -54,6 +59,8 @@ impl<P> Default for ScanState<P> {
             began: None,
             first_began: None,
             last_began: None,
+            compares_indexes: false,
+            indexes_compared: None,
         }
     }
 }
@@ -79,6 +86,28 @@ pub(crate) async fn segment_states(
         .into_iter()
         .filter(|(_, state)| state.table.as_deref() == Some(table_id))
         .collect())
+}
+
+/// When the oldest of the passes began that last compared each part of the table with its indexes.
+/// `None` while some part never was, with any number of segments.
+pub async fn indexes_compared(table: &Table) -> Result<Option<Timestamp>, StoreError> {
+    let table_id = table.describe().await?.id;
+    let states = segment_states(table, &table_id).await?;
+    let mut parts: BTreeMap<u32, Vec<Timestamp>> = BTreeMap::new();
+    for (name, state) in states {
+        if let Some((segments, _)) = name.split_once('/')
+            && let Ok(segments) = segments.parse()
+            && let Some(compared) = state.indexes_compared
+        {
+            parts.entry(segments).or_default().push(compared);
+        }
+    }
+    let whole = parts
+        .into_iter()
+        .filter(|(segments, compared)| compared.len() as u64 == u64::from(*segments));
+    Ok(whole
+        .filter_map(|(_, compared)| compared.into_iter().min())
+        .max())
 }
 
 /// Under what the table stores a state.
@@ -156,9 +185,14 @@ impl<'run, P: Clone + Serialize> Checkpoint<'run, P> {
     pub(crate) async fn close(&mut self, is_complete: bool) -> Result<(), StoreError> {
         if is_complete {
             let table = self.state.table.take();
+            let mut indexes_compared = self.state.indexes_compared;
+            if self.state.compares_indexes {
+                indexes_compared = Some(self.pass);
+            }
             self.state = ScanState {
                 table,
                 last_began: Some(self.pass),
+                indexes_compared,
                 ..ScanState::default()
             };
         }

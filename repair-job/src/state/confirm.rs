@@ -382,6 +382,7 @@ async fn replace(
 fn of_index(snapshot: &IndexSnapshot) -> RepairScope<'_> {
     RepairScope {
         duplicates: false,
+        entries: false,
         index: snapshot.scope(),
     }
 }

@@ -128,6 +128,7 @@ impl<'run> Filling<'run> {
     pub(crate) fn scope(&self) -> RepairScope<'_> {
         RepairScope {
             duplicates: false,
+            entries: false,
             index: IndexScope::Partitions(&self.begun.rebuild.partitions),
         }
     }

@@ -1,5 +1,6 @@
 //! An export holds every comment as an import reads it, also while writes continue.
 
+mod by_table;
 mod ends;
 mod while_written;
 
@@ -322,7 +323,7 @@ async fn a_feed_for_google_holds_each_published_comment_of_products_that_google_
     let ended = exporter.export_to(&file, &FEED).await.expect(0);
     let feed = fs::read_to_string(&file).unwrap();
     assert_eq!(elements(&feed, "review_id"), published);
-    assert_eq!(elements(&feed, "version"), ["2.3"]);
+    assert_eq!(elements(&feed, "version"), ["2.4"]);
     assert_eq!(elements(&feed, "publisher"), ["<name>Ada's</name>"]);
     let told =
         format!("left out {others} comments on products whose record has neither gtin nor sku");

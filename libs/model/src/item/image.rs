@@ -92,6 +92,16 @@ impl<'item> Image<'item> {
         ))
     }
 
+    /// The comment without its item.
+    pub fn placed(&self) -> PlacedComment {
+        PlacedComment {
+            id: self.id.clone(),
+            placement: self.placement.clone(),
+            created_at: self.created_at,
+            status: self.status,
+        }
+    }
+
     /// The keys of its duplicates; none when it is not published.
     pub fn duplicate_keys(&self) -> impl Iterator<Item = FilterKey> {
         let placement = if self.status.is_published() {

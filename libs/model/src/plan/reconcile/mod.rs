@@ -175,6 +175,9 @@ pub enum Drift {
     /// The primary item under this key lacks its revision or a key of the index `primaries`, and
     /// nothing else.
     IncompleteItem(FilterKey),
+    /// The index of this name lacks the primary item under this key: the engine has lost the entry.
+    #[display("{_0} {_1}")]
+    MissingEntry(&'static str, FilterKey),
 }
 
 fn after_space(language: Option<&Language>) -> String {
