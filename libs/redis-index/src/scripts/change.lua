@@ -39,9 +39,9 @@ local function field_of(languages, language)
 end
 
 local function field_at(at, language)
-  if redis.call('HEXISTS', at.root.counts, language) == 1 then return language end
+  if counts_of(at.root, language) then return language end
   -- A group has no more languages than the root.
-  if redis.call('HEXISTS', at.group.counts, language) == 1 then damaged(at.root.counts) end
+  if counts_of(at.group, language) then damaged(at.root.counts) end
   return field_of(languages_of(at.root), language)
 end
 

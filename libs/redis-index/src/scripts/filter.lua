@@ -63,7 +63,7 @@ end
 -- Whether a language has counts of its own.
 local function is_own(product, filter)
   if filter.is_own == nil then
-    filter.is_own = redis.call('HEXISTS', root_of(product).counts, filter.language) == 1
+    filter.is_own = counts_of(root_of(product), filter.language) ~= false
   end
   return filter.is_own
 end
