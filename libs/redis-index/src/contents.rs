@@ -263,7 +263,13 @@ impl RedisIndex {
         part: &str,
         is_repaired: bool,
     ) -> Result<String, StoreError> {
-        let mut call = Routed::call(&self.scripts.check, &[self.keys.totals(product)])
+        // A server without memory to spare refuses what may write, and still compares.
+        let script = if is_repaired {
+            &self.scripts.recount
+        } else {
+            &self.scripts.compare
+        };
+        let mut call = Routed::call(script, &[self.keys.totals(product)])
             .arg(u8::from(is_repaired))
             .arg(part);
         if is_block(part) {

@@ -53,7 +53,9 @@ pub(super) struct Scripts {
     pub(super) edit: Script,
     /// The same for edits that only remove comments.
     pub(super) remove: Script,
-    pub(super) check: Script,
+    /// Compares counts, and changes nothing.
+    pub(super) compare: Script,
+    pub(super) recount: Script,
     pub(super) empty: Script,
     pub(super) finish_rebuild: Script,
     pub(super) advance: Script,
@@ -75,7 +77,8 @@ impl Scripts {
             products: reading(&[include_str!("scripts/products.lua")]),
             edit: writing(&[blocks, change, include_str!("scripts/edit.lua")]),
             remove: even_if_full(&[blocks, change, include_str!("scripts/edit.lua")]),
-            check: writing(&[blocks, change, include_str!("scripts/check.lua")]),
+            compare: reading(&[blocks, change, include_str!("scripts/check.lua")]),
+            recount: writing(&[blocks, change, include_str!("scripts/check.lua")]),
             empty: even_if_full(&[include_str!("scripts/empty.lua")]),
             finish_rebuild: writing(&[include_str!("scripts/finish_rebuild.lua")]),
             // Their few bytes for each partition let a full index be believed while it is right.

@@ -55,10 +55,13 @@ impl RedisIndex {
                 {
                     let together = by_partition.entry(partition).or_default();
                     // An edit may put the product's first comment into the index meanwhile. Its
-                    // totals go together with any of its keys, so they never imply a removed key.
+                    // totals and lists go together with any of its keys, so that they never imply a
+                    // removed key, and no list keeps a block.
                     if let Some((product, _)) = part_of_product(name) {
                         together.insert(self.keys.totals(&product));
-                        together.insert(self.keys.of_product(&product, "open"));
+                        for part in ["open", "groups", "counts"] {
+                            together.insert(self.keys.of_product(&product, part));
+                        }
                     }
                     together.insert(key);
                 }

@@ -65,7 +65,7 @@ local function totals_of(product, language)
   local fields = {}
   for rating = 1, 5 do fields[rating] = language .. '/' .. rating end
   local found = redis.call('HMGET', product.totals, unpack(fields))
-  for rating = 1, 5 do found[rating] = tonumber(found[rating] or 0) end
+  for rating = 1, 5 do found[rating] = tonumber(found[rating] or 0) or damaged(product.totals) end
   return found
 end
 
@@ -74,7 +74,7 @@ local function describe(totals)
   local stem = string.sub(totals, 1, -#'totals' - 1)
   local product = { totals = totals, stem = stem, open = stem .. 'open' }
   local fields = redis.call('HMGET', totals, '~/1', '~/2', '~/3', '~/4', '~/5', '#')
-  for at = 1, 6 do fields[at] = tonumber(fields[at] or 0) end
+  for at = 1, 6 do fields[at] = tonumber(fields[at] or 0) or 0 end
   product.by_rating = { unpack(fields, 1, 5) }
   product.size = sum(product.by_rating)
   product.closed_size = fields[6]

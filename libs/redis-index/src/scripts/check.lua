@@ -62,10 +62,18 @@ local function check_first(node, first)
   return false
 end
 
+-- Whether all keys of all groups are there.
+local function are_groups_there()
+  for _, group in ipairs(redis.call('ZRANGE', root.bounds, 0, -1)) do
+    if redis.call('EXISTS', product.stem .. 'group/' .. group, product.stem .. 'counts/' .. group) < 2 then return false end
+  end
+  return true
+end
+
 local function check_root()
   if product.closed_size == 0 and not exists(root.bounds, root.counts) then return true end
   local is_right = check_first(root, FIRST)
-  is_right = is_whole(root) and is_right
+  is_right = is_whole(root) and are_groups_there() and is_right
   if not is_right and is_repaired then
     languages = { own = {}, number = 0 }
     recount(root, sums_in)
@@ -228,11 +236,12 @@ local function check_open()
   local is_right = check_members(product.open)
   is_right = check_root() and is_right
   is_right = check_totals() and is_right
-  local closed_size = sum(sums_of(root)[ANY] or {})
-  if closed_size == 0 and exists(root.bounds, root.counts) then
+  local of_any = redis.call('HGET', root.counts, ANY) or ''
+  local is_closed_empty = not string.find(of_any, '[^%z]')
+  if is_closed_empty and exists(root.bounds, root.counts) then
     is_right = false
     if is_repaired then remove_nodes() end
-  elseif closed_size > 0 and not exists(product.open) then
+  elseif not is_closed_empty and not exists(product.open) then
     is_right = false
     if is_repaired then reopen(describe(KEYS[1])) end
   end

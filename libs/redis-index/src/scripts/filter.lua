@@ -76,7 +76,10 @@ local known_counts
 local function count_among_others(product, filter, node, number)
   if not node.is_root then
     local numbers, stem = { 0, 0, 0, 0, 0 }, ',' .. filter.language .. ','
-    for _, member in ipairs(redis.call('ZRANGE', block_at(product, node, number), 0, -1)) do
+    local block = block_at(product, node, number)
+    local members = redis.call('ZRANGE', block, 0, -1)
+    if #members ~= sum(child_of(counts_of(node, ANY), number)) then damaged(block) end
+    for _, member in ipairs(members) do
       local rating = string.sub(member, -#stem - 1, -2) == stem and tonumber(string.sub(member, -1))
       if rating then numbers[rating] = numbers[rating] + 1 end
     end

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use model::{
-    Filter,
+    Filter, Language, Order, Timestamp,
     plan::{IndexEdit, index_edits},
 };
 use page_index::{Contents, Edits, IndexPart, RankedQuery, Reads, Rebuild};
 use redis::Value;
 
-use super::{OwnIndex, SMALL, additions, entry, id, key, product, removals};
+use super::{LANGUAGES, OwnIndex, SMALL, additions, entry, id, key, product, removals};
 use crate::{connection::Routed, scripts::Sizes};
 
 /// Fills several groups. The open block has a single comment left, and the second block of the second
@@ -118,6 +118,89 @@ async fn an_edit_that_finds_wrong_counts_changes_nothing_and_a_recount_repairs_t
 fn without_strays(mut wrong: Vec<IndexPart>) -> Vec<IndexPart> {
     wrong.retain(|part| !matches!(part, IndexPart::Unknown(_)));
     wrong
+}
+
+/// A lost group is in no list of keys that exist.
+#[tokio::test]
+async fn a_group_that_is_lost_with_its_counts_is_found_and_repaired() {
+    let own = filled().await;
+    let groups: Vec<String> = own.ask("ZRANGE", &key("groups"), &["0", "-1"]).await;
+    assert!(groups.len() > 2, "{groups:?}");
+    for group in groups {
+        own.clear().await;
+        fill(&own).await;
+        for part in ["group", "counts"] {
+            let lost = key(&format!("{part}/{group}"));
+            assert_eq!(own.ask::<u64>("DEL", &lost, &[]).await, 1, "{lost}");
+        }
+        assert!(
+            own.index.is_miscounted(&product()).await.unwrap(),
+            "{group}"
+        );
+        own.index.recount(&product()).await.unwrap();
+        assert_eq!(without_strays(own.scan().await.0), [], "{group}");
+        fill(&own).await;
+        assert!(
+            !own.index.is_miscounted(&product()).await.unwrap(),
+            "{group}"
+        );
+    }
+}
+
+/// While a slot moves, a block that has not arrived looks as if it were empty.
+#[tokio::test]
+async fn no_reader_takes_a_block_that_is_lost_for_an_empty_one() {
+    let own = filled().await;
+    let product = product();
+    let mut filters = vec![Filter::ANY];
+    for language in LANGUAGES {
+        let language = Language::parse_stored(language).unwrap();
+        filters.push(Filter::new(Some(language), None));
+    }
+    let mut queries = Vec::new();
+    for filter in &filters {
+        for order in [Order::Newest, Order::Oldest] {
+            for skip in 0..8 {
+                queries.push(RankedQuery {
+                    order,
+                    skip,
+                    count: 1,
+                    settled_at: Timestamp::from_epoch_ms(20).ok(),
+                    ..RankedQuery::new(&product, filter)
+                });
+            }
+        }
+    }
+    let mut right = Vec::new();
+    for query in &queries {
+        right.push(own.index.ranked(&[*query]).await.unwrap());
+    }
+    for lost in own.keys().await {
+        if !lost.contains("/block/") {
+            continue;
+        }
+        own.clear().await;
+        fill(&own).await;
+        own.ask::<()>("DEL", &lost, &[]).await;
+        for (query, right) in queries.iter().zip(&right) {
+            if let Ok(found) = own.index.ranked(&[*query]).await {
+                assert_eq!(found, *right, "{query:?} without {lost}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_full_server_still_compares_counts() {
+    let own = filled().await;
+    own.ask::<()>("HSET", &key("counts"), &["~", "abc"]).await;
+    own.ask::<()>("CONFIG", "SET", &["maxmemory", "1"]).await;
+    assert!(own.index.is_miscounted(&product()).await.unwrap());
+    let error = own.index.recount(&product()).await.unwrap_err();
+    assert!(error.to_string().contains("OOM"), "{error}");
+    own.ask::<()>("CONFIG", "SET", &["maxmemory", "0"]).await;
+    own.index.recount(&product()).await.unwrap();
+    assert!(!own.index.is_miscounted(&product()).await.unwrap());
 }
 
 #[tokio::test]
