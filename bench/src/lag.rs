@@ -26,8 +26,10 @@ use hyper_util::{
 };
 use local_stack::{settings::StackSettings, stack::Stack};
 use model::{
-    BaseSet, Cd, Comment, CommentId, Filter, Order, ProductId, RatingSet, item::comment_pk,
+    Cd, Comment, CommentId, Filter, Order, ProductId, RankEntry, RatingSet, Timestamp,
+    item::comment_pk,
 };
+use page_index::Sought;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use rand::RngExt;
 use serde_json::{Value, json};
@@ -150,7 +152,7 @@ fn percentile_ms(lags: &Latencies, percent: f64) -> f64 {
 struct Posted {
     at: Instant,
     id: CommentId,
-    base_sets: [BaseSet; 2],
+    entry: RankEntry,
 }
 
 struct Watcher {
@@ -212,10 +214,15 @@ impl Watcher {
                 .and_then(Value::as_str)
                 .context("the comment has an id")?,
         )?;
+        let created_at = created.get("created_at").and_then(Value::as_str);
+        let created_at = Timestamp::parse(created_at.context("the comment has a time")?)?;
         Ok(Posted {
             at,
             id,
-            base_sets: comment.placement().base_sets(),
+            entry: RankEntry {
+                placement: comment.placement(),
+                created_at,
+            },
         })
     }
 
@@ -312,13 +319,13 @@ impl Watcher {
     }
 
     async fn has_ranks(&self, posted: &Posted) -> anyhow::Result<bool> {
-        let asked: Vec<_> = posted
-            .base_sets
-            .iter()
-            .map(|set| (set, vec![posted.id.as_str()]))
-            .collect();
-        let scores = self.index.scores(&asked).await?;
-        Ok(scores.iter().flatten().all(Option::is_some))
+        let sought = Sought {
+            product: &posted.entry.placement.product,
+            id: &posted.id,
+            times: Some([posted.entry.created_at].into()),
+        };
+        let entries = self.index.entries(&[sought]).await?;
+        Ok(entries.concat().contains(&posted.entry))
     }
 }
 

@@ -53,8 +53,12 @@ const TEXTS: u64 = 1_000;
 /// Calls in parallel: the function's default.
 pub(crate) const WRITE_CONCURRENCY: usize = 8;
 
+/// The mean time between two comments that are drawn in the order of their times.
+const STEP_MS: i64 = SPAN_MS / 1_000_000;
+
 /// An endless generator of comments. Ids are ULIDs. A given seed always gives the same comments.
 pub(crate) struct Comments {
+    is_in_order: bool,
     rng: StdRng,
     top_product: ProductId,
     products: Vec<ProductId>,
@@ -73,6 +77,7 @@ impl Comments {
             products.push(product(number)?);
         }
         Ok(Self {
+            is_in_order: false,
             rng: StdRng::seed_from_u64(seed),
             top_product: product(0)?,
             products,
@@ -90,9 +95,22 @@ impl Comments {
         })
     }
 
+    /// Draws in the order of creation times, as sites do.
+    pub(crate) fn in_order(self) -> Self {
+        Self {
+            is_in_order: true,
+            ..self
+        }
+    }
+
     pub(crate) fn draw(&mut self) -> anyhow::Result<Comment> {
         let rng = &mut self.rng;
-        let created_at = Timestamp::from_epoch_ms(FIRST_MS + rng.random_range(0..SPAN_MS))?;
+        let after_ms = if self.is_in_order {
+            i64::from(self.drawn) * STEP_MS + rng.random_range(0..STEP_MS)
+        } else {
+            rng.random_range(0..SPAN_MS)
+        };
+        let created_at = Timestamp::from_epoch_ms(FIRST_MS + after_ms)?;
         // A revision is a ULID, like our comment ids.
         let id = Revision::after(None, created_at, rng.random());
         let revision = Revision::after(None, created_at, rng.random());
@@ -220,11 +238,7 @@ pub(crate) fn new_comment(comment: Comment) -> NewComment {
 }
 
 pub(crate) fn insertion(comment: &Comment) -> Vec<IndexEdit> {
-    index_edits(
-        &comment.id,
-        Some((&comment.placement(), comment.created_at)),
-        &[],
-    )
+    index_edits(&comment.id, Some(&comment.entry()), &[])
 }
 
 pub(crate) fn stream_writer(table: &Table) -> StreamWriter {

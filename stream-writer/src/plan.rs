@@ -64,7 +64,7 @@ mod tests {
                 product: last.placement.product.clone(),
                 first_sequence_number: index.to_string(),
                 record_indexes: vec![index],
-                seen: vec![last.placement.clone()],
+                seen: vec![last.entry()],
                 last: Some(last),
             }
         });

@@ -205,11 +205,17 @@ async fn a_rejected_duplicate_goes_to_quarantine_and_all_others_are_written() {
 #[tokio::test]
 async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
     let stores = Stores::start_with_redis().await;
-    let records = create(&stores, 0..9).await;
-    // Comments 1 and 6 have two stars.
-    let key = stores
-        .redis()
-        .key_name(&data::rated(&data::product(PRODUCT), 2));
+    let mut records = create(&stores, 0..5).await;
+    let other = data::product("other");
+    for number in 5..9 {
+        let comment = NewComment {
+            product: other.clone(),
+            ..new_comment(number)
+        };
+        stores.table.create_comment(comment, None).await.unwrap();
+    }
+    records.extend(stores.records().await.split_off(5));
+    let key = stores.redis().key_name(&data::product(PRODUCT), "open");
     redis_server::ask::<()>(&stores.redis().url, &format!("SET {key} text")).await;
     let [_, indexed] = stores.handle(&records, INVOCATION).await;
     assert_eq!(
@@ -217,10 +223,10 @@ async fn a_rejected_index_edit_goes_to_quarantine_and_all_others_are_applied() {
         Vec::<String>::new(),
         "the shard continues"
     );
-    assert_eq!(indexed.metrics.get(Metric::Quarantined), 2);
-    assert_eq!(indexed.metrics.get(Metric::Writes), 7);
+    assert_eq!(indexed.metrics.get(Metric::Quarantined), 5);
+    assert_eq!(indexed.metrics.get(Metric::Writes), 4);
     let reasons = reasons(&stores);
-    assert_eq!(reasons.len(), 2);
+    assert_eq!(reasons.len(), 5);
     for reason in reasons {
         assert_eq!(reason.function, "page-indexer");
         assert_eq!(reason.condition, "RejectedByStore");

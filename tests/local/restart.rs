@@ -59,8 +59,8 @@ async fn members(stack: &Running) -> BTreeSet<String> {
     let mut members = BTreeSet::new();
     let mut position = index.begin_index_scan().await.unwrap();
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
-        if let IndexPart::Members(sets) = part {
-            members.extend(sets.into_values().flatten().map(|(id, _)| id));
+        if let IndexPart::Entries(entries) = part {
+            members.extend(entries.into_iter().map(|(id, _)| id.to_string()));
         }
     }
     members

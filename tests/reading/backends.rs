@@ -174,12 +174,10 @@ async fn scanned(index: &PageIndex) -> BTreeMap<ProductId, Vec<String>> {
     let mut position = index.begin_index_scan().await.unwrap();
     let mut members: BTreeMap<ProductId, Vec<String>> = BTreeMap::new();
     while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
-        if let IndexPart::Members(sets) = part {
-            for (set, found) in sets {
-                if set.language.is_none() {
-                    let ids = found.into_iter().map(|(id, _)| id);
-                    members.entry(set.product).or_default().extend(ids);
-                }
+        if let IndexPart::Entries(entries) = part {
+            for (id, entry) in entries {
+                let of_product = members.entry(entry.placement.product).or_default();
+                of_product.push(id.to_string());
             }
         }
         // A run stores the position, and the next one reads it.

@@ -71,7 +71,7 @@ async fn assert_walks(
 async fn lose_ranks(stores: &Stores, comments: &[Comment]) {
     let mut edits = Vec::new();
     for comment in comments {
-        edits.extend(index_edits(&comment.id, None, &[comment.placement()]));
+        edits.extend(index_edits(&comment.id, None, &[comment.entry()]));
     }
     stores.index.apply(&edits).await.unwrap();
 }

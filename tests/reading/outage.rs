@@ -139,9 +139,9 @@ async fn a_restarted_stack_has_all_its_data_whatever_redis_holds() {
     running.finish().await;
 
     // The index was correct once. Since then it has lost a member and got one that never existed.
-    let rated = config.key_name(&data::rated(&data::product(PRODUCT), 1));
-    redis.ask::<()>(&format!("ZPOPMAX {rated}")).await;
-    redis.ask::<()>(&format!("ZADD {rated} 1 nobody")).await;
+    let open = config.key_name(&data::product(PRODUCT), "open");
+    redis.ask::<()>(&format!("ZPOPMAX {open}")).await;
+    redis.ask::<()>(&format!("ZADD {open} 1 nobody,en,1")).await;
 
     let mut running = Running::start_with(settings_keeping(folder.path(), &redis)).await;
     running.assert_invariants().await;

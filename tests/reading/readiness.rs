@@ -212,7 +212,7 @@ async fn of_two_rebuilds_only_the_later_may_mark_the_index_ready() {
 async fn rebuilds_that_overlap_never_leave_a_damaged_index_that_is_ready() {
     // Enough products that emptying the index takes several steps. The other rebuild runs after
     // each of these steps.
-    const COMMENTS: u64 = 2_000;
+    const COMMENTS: u64 = 4_000;
     let redis = OwnRedis::start().await;
     let config = RedisIndexConfig {
         timeout: Duration::from_secs(10),

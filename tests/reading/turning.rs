@@ -185,8 +185,7 @@ async fn a_walk_shows_nothing_twice_while_rows_between_ranks_are_out_of_date() {
             .patch_comment(&before.id, |_| true, &patch)
             .await
             .unwrap();
-        let entry = (&after.placement(), after.created_at);
-        let edits = model::plan::index_edits(&after.id, Some(entry), &[before.placement()]);
+        let edits = model::plan::index_edits(&after.id, Some(&after.entry()), &[before.entry()]);
         stores.index.apply(&edits).await.unwrap();
     }
     let walked = walk(&api.http, "page_size=2&language=en").await;

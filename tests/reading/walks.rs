@@ -63,7 +63,7 @@ async fn lose_duplicates(stores: &Stores, comment: &Comment) {
 }
 
 async fn lose_rank(stores: &Stores, comment: &Comment) {
-    let edits = index_edits(&comment.id, None, &[comment.placement()]);
+    let edits = index_edits(&comment.id, None, &[comment.entry()]);
     stores.index.apply(&edits).await.unwrap();
 }
 

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use model::Timestamp;
-use page_index::{ConfirmationTime, Mark, NotReady};
+use page_index::{ConfirmationTime, Freshness, Mark, NotReady};
 use process::now;
 use repair_job::{JobSettings, Report, Stop, exit};
 
@@ -77,6 +77,17 @@ async fn set_marks_back(stores: &Stores) -> Timestamp {
     confirmed
 }
 
+/// How old the confirmation of all partitions is.
+async fn freshness(stores: &Stores) -> Freshness {
+    let table_id = stores.table_id().await;
+    let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
+    let (_, first) = &readiness[0];
+    for (_, answer) in &readiness {
+        assert_eq!(answer, first, "{readiness:?}");
+    }
+    first.clone().unwrap()
+}
+
 fn samples(indexer_lag: Duration) -> JobSettings {
     JobSettings {
         indexer_lag,
@@ -110,8 +121,10 @@ async fn a_page_index_that_is_kept_up_is_believed_while_repair_is_twelve_hours_b
     let placement = data::placement(&product(0), "en", 4);
     let extra_rank = data::index_comment(&ghost, &placement, data::at_ms(5));
     stores.index.apply(&extra_rank).await.unwrap();
-    stores.table.report(&ghost, &placement).await.unwrap();
+    let looked_for = data::entry(&placement, data::at_ms(5));
+    stores.table.report(&ghost, &looked_for).await.unwrap();
     assert!(is_ready(&stores, now()).await, "the watermark decides");
+    assert_eq!(freshness(&stores).await, Freshness::Overdue);
     let before = now();
     let run = hold_in_backlog(
         &stores,
@@ -166,6 +179,36 @@ async fn an_index_whose_indexer_has_stopped_is_not_confirmed() {
             .await,
     );
     assert!(is_ready(&stores, now().plus_ms(2 * HOUR_MS)).await);
+    stores.assert_index().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_server_is_confirmed_while_no_addition_waits_for_room() {
+    let (redis, stores) = start_on_own_redis().await;
+    expect(0, job(&stores, true).recent().await);
+    redis.ask::<()>("CONFIG SET maxmemory 1").await;
+    let before = now();
+    expect(0, job(&stores, true).recent().await);
+    for mark in marks(&stores).await {
+        assert!(mark.confirmed >= Some(before), "{before} {mark:?}");
+        assert!(mark.watermark >= before, "{before} {mark:?}");
+    }
+    assert_eq!(freshness(&stores).await, Freshness::Fresh);
+    // The indexer cannot add these, nor can the repair job.
+    stores.create_all(COMMENTS..COMMENTS + 5, product).await;
+    let last = now();
+    let run = job_with(&stores, samples(Duration::ZERO), Stop::default());
+    let report = run.recent().await;
+    assert_eq!(
+        report.exit_code() & exit::SKIPPED,
+        exit::SKIPPED,
+        "{report}"
+    );
+    for mark in marks(&stores).await {
+        assert!(mark.confirmed < Some(last), "{last} {mark:?}");
+    }
+    redis.ask::<()>("CONFIG SET maxmemory 0").await;
+    job(&stores, true).recent().await;
     stores.assert_index().await;
 }
 

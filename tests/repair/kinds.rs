@@ -1,13 +1,17 @@
 //! Each kind of damage alone: a dry run reports exactly the damage and changes nothing, a run
 //! repairs it, and the next run finds nothing.
 
-use model::{Comment, plan::reconcile::DriftKind};
+use model::{
+    Comment,
+    plan::reconcile::DriftKind,
+    planted::{Bug, plant},
+};
 use repair_job::{Report, exit};
 
 use super::{assert_clean, job, product, whole};
 use crate::fixture::{
     damage::{Damage, inflict},
-    data,
+    data, redis_server,
     stores::Stores,
 };
 
@@ -135,5 +139,62 @@ async fn check_finds_and_repairs_damage_to_a_comment() {
         assert_eq!(count_right(&after), right_rows, "{after}");
         stores.assert_invariants().await;
     }
+    stores.finish().await;
+}
+
+/// Only an index in Redis stores counts: those of the totals, of blocks and of groups.
+#[tokio::test]
+async fn wrong_counts_in_redis_are_found_and_repaired() {
+    let stores = Stores::start_ready_with_redis().await;
+    stores.create_all(0..300, |_| product(0)).await;
+    stores.deliver_all().await;
+    let key = |part: &str| stores.redis().key_name(&product(0), part);
+    let url = &stores.redis().url;
+    redis_server::ask::<()>(url, &format!("HINCRBY {} ~/1 1", key("totals"))).await;
+    plant(Some(Bug::WrongCountsStay));
+    job(&stores, true).audit(whole()).await;
+    plant(None);
+    for command in [
+        "PING".to_owned(),
+        format!("HINCRBY {} # 1", key("totals")),
+        format!("DEL {}", key("counts")),
+        format!("DEL {}", key("counts/,-inf")),
+        format!("ZPOPMIN {}", key("block/,-inf")),
+        format!("ZADD {} 5 nobody,en,3", key("block/,-inf")),
+        format!("ZADD {} 5 nobody,en,3", key("open")),
+        format!("ZADD {} 5 nobody,6,en,3", key("open")),
+        format!("DEL {}", key("totals")),
+        format!("DEL {}", key("open")),
+        format!("DEL {}", key("block/,-inf")),
+        format!("DEL {} {}", key("open"), key("totals")),
+        format!("DEL {}", key("groups")),
+    ] {
+        redis_server::ask::<redis::Value>(url, &command).await;
+        let looked = job(&stores, false).audit(whole()).await;
+        assert_eq!(
+            looked.drifted.get(&DriftKind::WrongCounts),
+            Some(&1),
+            "{command} {looked}"
+        );
+        // What the recount brings to light, such as a comment that is missing, the next audit repairs.
+        for _ in 0..2 {
+            job(&stores, true).audit(whole()).await;
+        }
+        assert_clean(&job(&stores, true).audit(whole()).await);
+        stores.assert_invariants().await;
+    }
+    stores.finish().await;
+}
+
+#[tokio::test]
+async fn recent_repairs_the_totals_of_the_products_that_it_checks() {
+    let stores = Stores::start_ready_with_redis().await;
+    let comment = create(&stores, 0).await;
+    stores.deliver_all().await;
+    let expected = inflict(&stores, &comment, Damage::Miscount).await;
+    let report = job(&stores, true).recent().await;
+    assert_eq!(report.drifted, expected, "{report}");
+    assert_clean(&job(&stores, true).recent().await);
+    stores.assert_invariants().await;
     stores.finish().await;
 }

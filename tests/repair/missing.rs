@@ -9,7 +9,11 @@ use process::now;
 use repair_job::{FunctionCommand, Invoked, Job, Report, Stop};
 
 use super::{HeldRun, end_redis, is_ready, job, job_with, recent, settings};
-use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores};
+use crate::fixture::{
+    data, gate,
+    redis_server::{self, OwnRedis},
+    stores::Stores,
+};
 
 const _: crate::Engines = crate::Engines::Both;
 
@@ -110,6 +114,29 @@ async fn readers_keep_the_partitions_that_were_not_lost_while_others_are_rebuilt
     super::expect(0, run.finish().await);
     assert!(is_ready(&stores, now()).await);
     stores.index.clear().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "takes long"]
+async fn a_rebuild_recounts_a_product_that_is_damaged_meanwhile() {
+    let stores = Stores::start_ready_with_redis().await;
+    let comment = stores.create_numbered(0, product(0)).await;
+    stores.create_all(1..4, |_| product(0)).await;
+    stores.deliver_all().await;
+    let run = HeldRun::start(
+        &stores,
+        (gate::PRIMARIES, 1),
+        settings(true),
+        async move |job: Job| job.rebuild(4).await,
+    )
+    .await;
+    let live = data::index_comment(&comment.id, &comment.placement(), comment.created_at);
+    stores.index.apply(&live).await.unwrap();
+    let open = stores.redis().key_name(&product(0), "open");
+    redis_server::ask::<()>(&stores.redis().url, &format!("DEL {open}")).await;
+    super::expect(0, run.finish().await);
+    stores.assert_index().await;
+    stores.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

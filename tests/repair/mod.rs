@@ -10,6 +10,7 @@ mod cluster;
 mod confirmed;
 mod control;
 mod erased;
+mod evicted;
 mod foreign;
 mod index_entries;
 mod kinds;

@@ -137,15 +137,9 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
         key.shard != primaries_shard(PRIMARIES_SHARDS - 1)
     });
     let late = late.unwrap();
-    let placement = data::stored(&late).placement();
     let revision = Revision::after(None, now().plus_ms(-9 * 60_000), 1);
-    let entry = JournalEntry {
-        id: late.id.clone(),
-        revision,
-        before: None,
-        after: Some(placement),
-        is_report: false,
-    };
+    let entry = Some(data::stored(&late).entry());
+    let entry = JournalEntry::change(late.id.clone(), revision, None, entry);
     stores
         .put_raw(serde_dynamo::to_item(entry.to_item()).unwrap())
         .await;
@@ -162,13 +156,9 @@ async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexe
     let stores = Stores::start_ready().await;
     let comment = stores.create_numbered(0, product(0)).await;
     expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
-    let entry = JournalEntry {
-        id: data::comment_id("c1"),
-        revision: Revision::after(None, now(), 1),
-        before: None,
-        after: Some(comment.placement()),
-        is_report: false,
-    };
+    let revision = Revision::after(None, now(), 1);
+    let entry = Some(comment.entry());
+    let entry = JournalEntry::change(data::comment_id("c1"), revision, None, entry);
     let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
     let unreadable = with_attribute(&entry, "revision", text_value("no revision"));
     stores.put_raw(unreadable).await;

@@ -309,6 +309,7 @@ async fn what_a_reader_reports_is_repaired_by_the_next_run_without_an_audit() {
     stores.index.apply(&extra_rank).await.unwrap();
     assert_clean(&exact_recent(&stores).await);
     let looked_for = data::filter(None, Some("2.3")).placement_in(&damaged.product);
+    let looked_for = data::entry(&looked_for, data::at_ms(5));
     stores.table.report(&ghost, &looked_for).await.unwrap();
     // A page that misses a duplicate shows the comment, and reports it.
     let api = Served::of(&stores);

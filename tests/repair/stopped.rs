@@ -35,13 +35,9 @@ async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_che
     let earlier = now().plus_ms(-3 * HOUR_MS);
     stores.table.advance_watermark(before).await.unwrap();
     let comments = stores.create_all(1..5, product).await;
-    let entry = JournalEntry {
-        id: comments[0].id.clone(),
-        revision: Revision::after(None, earlier, 1),
-        before: None,
-        after: Some(comments[0].placement()),
-        is_report: false,
-    };
+    let revision = Revision::after(None, earlier, 1);
+    let entry = Some(comments[0].entry());
+    let entry = JournalEntry::change(comments[0].id.clone(), revision, None, entry);
     stores
         .put_raw(serde_dynamo::to_item(entry.to_item()).unwrap())
         .await;

@@ -10,13 +10,13 @@ use std::{
 use async_trait::async_trait;
 use embedded_index::EmbeddedIndex;
 use model::{
-    BaseSet, Cd, Language, ProductId, Timestamp,
+    BaseSet, Cd, Language, ProductId, RankEntry, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
     Advance, Backend, CommentPosition, ConfirmationTime, Contents, Edits, IndexPart,
     IndexPartition, IndexScanPosition, Marker, Markers, PageIndex, PositionQuery, RankedQuery,
-    RawRanked, Reads, Rebuild, Rebuilds, ServerIdentity,
+    RawRanked, Reads, Rebuild, Rebuilds, ServerIdentity, Sought,
 };
 use process::{Store, StoreError};
 use rand::{RngExt, rngs::StdRng};
@@ -412,11 +412,8 @@ impl Contents for Client {
             .await
     }
 
-    async fn scores(
-        &self,
-        asked: &[(&BaseSet, Vec<&str>)],
-    ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        self.call("scores", false, async |index| index.scores(asked).await)
+    async fn entries(&self, sought: &[Sought<'_>]) -> Result<Vec<Vec<RankEntry>>, StoreError> {
+        self.call("entries", false, async |index| index.entries(sought).await)
             .await
     }
 

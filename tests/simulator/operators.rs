@@ -318,7 +318,7 @@ pub(crate) async fn damage(world: &World) {
             continue;
         };
         if random.random() {
-            let edits = index_edits(id, None, &[comment.placement()]);
+            let edits = index_edits(id, None, &[comment.entry()]);
             page_index::Edits::apply(&world.servers.present(), &edits)
                 .await
                 .unwrap();

@@ -7,7 +7,11 @@ use model::CommentId;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{error::ApiError, settings::ApiSettings, store::StoreClients};
+use crate::{
+    error::ApiError,
+    settings::ApiSettings,
+    store::{PartitionsReady, StoreClients},
+};
 
 /// Maximum duration of a check. Checkers ask often and give up soon.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -43,7 +47,7 @@ enum ServiceState {
     /// All requests are answered.
     Ready,
     /// Page 1 and cursors work. Page numbers and totals are missing for all or some products, or
-    /// nothing can be written.
+    /// soon will be, or nothing can be written.
     Degraded,
     /// No request is answered.
     Unavailable,
@@ -84,6 +88,9 @@ struct IndexReadiness {
 enum PageIndexState {
     /// Every partition is ready.
     Ready,
+    /// Every partition is ready, and some have not been confirmed for a third of the time for which
+    /// a confirmation lasts. Numbered pages fail when that ends.
+    Overdue,
     /// Some partitions are ready.
     PartiallyReady,
     /// No partition is ready.
@@ -165,18 +172,28 @@ async fn check_index(stores: &StoreClients) -> IndexReadiness {
     match answer("the page index", stores.partitions_ready()).await {
         None => IndexReadiness::without_count(PageIndexState::Unreachable),
         Some(None) => IndexReadiness::without_count(PageIndexState::Unknown),
-        Some(Some((ready, partitions))) => {
-            let state = match ready {
-                0 => PageIndexState::NotReady,
-                all if all == partitions => PageIndexState::Ready,
-                _ => PageIndexState::PartiallyReady,
-            };
-            IndexReadiness {
-                state,
-                partitions_ready: Some(ready),
-                partitions: Some(partitions),
-            }
-        }
+        Some(Some(partitions)) => IndexReadiness {
+            state: state_of(partitions),
+            partitions_ready: Some(partitions.ready),
+            partitions: Some(partitions.all),
+        },
+    }
+}
+
+fn state_of(partitions: PartitionsReady) -> PageIndexState {
+    let PartitionsReady {
+        ready,
+        overdue,
+        all,
+    } = partitions;
+    if ready == 0 {
+        PageIndexState::NotReady
+    } else if ready < all {
+        PageIndexState::PartiallyReady
+    } else if overdue > 0 {
+        PageIndexState::Overdue
+    } else {
+        PageIndexState::Ready
     }
 }
 
@@ -194,5 +211,27 @@ async fn answer<T, E: Into<anyhow::Error>>(
             None
         }
         Err(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_ready_when_all_partitions_are_and_none_is_overdue() {
+        for (ready, overdue, state) in [
+            (3, 0, PageIndexState::Ready),
+            (3, 1, PageIndexState::Overdue),
+            (2, 1, PageIndexState::PartiallyReady),
+            (0, 0, PageIndexState::NotReady),
+        ] {
+            let found = state_of(PartitionsReady {
+                ready,
+                overdue,
+                all: 3,
+            });
+            assert_eq!(found, state, "{ready} {overdue}");
+        }
     }
 }

@@ -16,8 +16,8 @@ use model::{
     planted::{self, Bug},
 };
 use page_index::{
-    CommentPosition, IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked, RankedQuery,
-    Stats, StatsWanted,
+    CommentPosition, Freshness, IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked,
+    RankedQuery, Stats, StatsWanted,
 };
 use parking_lot::Mutex;
 use process::{StoreError, now};
@@ -41,6 +41,15 @@ use product_cache::ProductCache;
 pub(crate) use reports::Difference;
 use reports::Reports;
 use timed_index::TimedIndex;
+
+/// How many partitions of the page index are ready.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PartitionsReady {
+    pub(crate) ready: usize,
+    /// Ready ones whose confirmation is overdue.
+    pub(crate) overdue: usize,
+    pub(crate) all: usize,
+}
 
 /// Age at which the table's id is requested again. A table that was restored or re-created under
 /// its name has another id.
@@ -331,34 +340,35 @@ impl StoreClients {
         self.ask_index(partition, ask).await
     }
 
-    /// How many partitions of the page index are ready, and how many there are. `None` when the
-    /// table's id is unknown: only the id shows whether the index belongs to the table. Checks call
-    /// this often, so partitions that no reader uses are known, too. A check that fails as a whole
-    /// does not show which partitions it concerns, and notes nothing.
-    pub(crate) async fn partitions_ready(&self) -> Result<Option<(usize, usize)>, StoreError> {
+    /// How many partitions of the page index are ready. `None` when the table's id is unknown: only
+    /// the id shows whether the index belongs to the table. Checks call this often, so partitions
+    /// that no reader uses are known, too. A check that fails as a whole does not show which
+    /// partitions it concerns, and notes nothing.
+    pub(crate) async fn partitions_ready(&self) -> Result<Option<PartitionsReady>, StoreError> {
         let Some(table_id) = self.table_id().await else {
             self.index.ping().await?;
             return Ok(None);
         };
         let partitions = self.index.readiness(&table_id).await?;
+        let mut counted = PartitionsReady {
+            all: partitions.len(),
+            ..PartitionsReady::default()
+        };
         for (partition, answer) in &partitions {
             match answer {
-                Ok(_) => self
-                    .index_watch
-                    .note(*partition, IndexAnswerKind::Ready, None),
+                Ok(freshness) => {
+                    counted.ready += 1;
+                    counted.overdue += usize::from(*freshness == Freshness::Overdue);
+                    self.index_watch
+                        .note(*partition, IndexAnswerKind::Ready, None)
+                }
                 Err(reason) => {
                     self.index_watch
                         .note(*partition, IndexAnswerKind::NotReady, Some(reason))
                 }
             }
         }
-        Ok(Some((
-            partitions
-                .iter()
-                .filter(|(_, answer)| answer.is_ok())
-                .count(),
-            partitions.len(),
-        )))
+        Ok(Some(counted))
     }
 
     /// Asks the page index about a partition. `None` without a trustworthy answer.

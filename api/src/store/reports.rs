@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use model::{CommentId, Placement, ProductId, Timestamp};
+use model::{CommentId, ProductId, RankEntry, Timestamp};
 use process::now;
 use table::Table;
 
@@ -34,7 +34,7 @@ pub(crate) struct Difference {
     pub(crate) sign: DriftSign,
     pub(crate) comment: CommentId,
     /// Where the comment was looked for.
-    pub(crate) looked_for: Placement,
+    pub(crate) looked_for: RankEntry,
     /// When the comment was written that lacks a valid duplicate. `None` when the table does not
     /// have the comment under the filter, or not with the creation time of its rank.
     pub(crate) since: Option<Timestamp>,
@@ -93,7 +93,7 @@ impl Reports {
             looked_for,
             since,
         } = difference;
-        let key = (*sign, looked_for.product.clone(), comment.clone());
+        let key = (*sign, looked_for.placement.product.clone(), comment.clone());
         let since = match (since, self.met.get(&key).copied()) {
             (_, Some(Met::Reported(at))) if now < at.plus_ms(REMEMBERED_MS) => return false,
             (Some(written), _) => *written,
@@ -133,7 +133,7 @@ impl Reports {
 
 #[cfg(test)]
 mod tests {
-    use model::{Language, Rating};
+    use model::{Language, Placement, Rating};
 
     use super::*;
 
@@ -150,10 +150,13 @@ mod tests {
                 DriftSign::RankWithoutComment
             },
             comment: CommentId::parse(&format!("c{number}")).unwrap(),
-            looked_for: Placement {
-                product: ProductId::parse("a/b").unwrap(),
-                language: Language::parse("en").unwrap(),
-                rating: Rating::ALL[3],
+            looked_for: RankEntry {
+                placement: Placement {
+                    product: ProductId::parse("a/b").unwrap(),
+                    language: Language::parse("en").unwrap(),
+                    rating: Rating::ALL[3],
+                },
+                created_at: at(0),
             },
             since: written.map(at),
         }

@@ -2,9 +2,10 @@
 
 use std::{sync::Arc, time::Instant};
 
-use model::{ProductId, Timestamp};
+use model::ProductId;
 use page_index::{
-    CommentPosition, IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked, RankedQuery,
+    CommentPosition, Freshness, IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked,
+    RankedQuery,
 };
 use process::{StoreError, now};
 
@@ -67,7 +68,7 @@ impl TimedIndex {
     pub(super) async fn readiness(
         &self,
         table_id: &str,
-    ) -> Result<Vec<(IndexPartition, IndexAnswer<Timestamp>)>, StoreError> {
+    ) -> Result<Vec<(IndexPartition, IndexAnswer<Freshness>)>, StoreError> {
         self.timed("readiness", self.index.readiness(table_id, now()))
             .await
     }

@@ -12,17 +12,17 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Cd, CommentId, ProductId, Timestamp,
+    BaseSet, Cd, Placement, ProductId, RankEntry, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use page_index::{
     Advance, Backend, CommentPosition, ConfirmationTime, Contents, Edits, IndexPart,
     IndexPartition, IndexScanPosition, Marker, Markers, PositionQuery, RankedQuery, RawRanked,
-    Reads, Rebuild, Rebuilds, ServerIdentity, owner,
+    Reads, Rebuild, Rebuilds, ServerIdentity, Sought, owner,
 };
 use process::{Store, StoreError};
 
-use crate::{codes::Languages, partition::Partition, product::ProductComments};
+use crate::{codes::Languages, counted_tree::Code, partition::Partition, product::ProductComments};
 
 const SCAN_STEP: usize = 500;
 
@@ -296,17 +296,16 @@ impl Contents for EmbeddedIndex {
         Ok(all)
     }
 
-    async fn scores(
-        &self,
-        asked: &[(&BaseSet, Vec<&str>)],
-    ) -> Result<Vec<Vec<Option<f64>>>, StoreError> {
-        let mut scores = Vec::with_capacity(asked.len());
-        for (set, members) in asked {
-            let partition = self.read(self.partition_of(&set.product))?;
-            let of_set = members.iter().map(|member| partition.score(set, member));
-            scores.push(of_set.collect());
+    async fn entries(&self, sought: &[Sought<'_>]) -> Result<Vec<Vec<RankEntry>>, StoreError> {
+        let mut found = Vec::with_capacity(sought.len());
+        for Sought { product, id, .. } in sought {
+            let partition = self.read(self.partition_of(product))?;
+            let comments = partition.products.get(*product);
+            let entry = comments.and_then(|comments| comments.entry(id));
+            let entry = entry.and_then(|(cd, code)| partition.entry(product, &cd, code));
+            found.push(entry.into_iter().collect());
         }
-        Ok(scores)
+        Ok(found)
     }
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError> {
@@ -326,8 +325,7 @@ impl Contents for EmbeddedIndex {
         Ok(position.servers == self.identity)
     }
 
-    /// Returns the members of the sets of any language, which hold all comments of a product: the
-    /// other sets follow from the same entries. The position's cursor is the product that was read
+    /// Returns the comments of a product. The position's cursor is the product that was read
     /// last, its key cursor the next comment of the following one.
     async fn next_index_part(
         &self,
@@ -352,19 +350,11 @@ impl Contents for EmbeddedIndex {
         };
         let from = Cd::parse(&position.key_cursor).ok();
         let mut comments = product.comments_from(from.as_ref());
-        let mut sets: BTreeMap<BaseSet, Vec<(String, f64)>> = BTreeMap::new();
+        let mut entries = Vec::new();
         for (cd, code) in comments.by_ref().take(SCAN_STEP) {
-            let Some((_, rating)) = partition.languages.meaning(code) else {
-                continue;
-            };
-            let set = BaseSet {
-                product: id.clone(),
-                language: None,
-                rating,
-            };
-            sets.entry(set)
-                .or_default()
-                .push((cd.id.to_string(), score_of(&cd)));
+            if let Some(entry) = partition.entry(id, &cd, code) {
+                entries.push((cd.id, entry));
+            }
         }
         match comments.next() {
             Some((next, _)) => position.key_cursor = next.to_string(),
@@ -373,27 +363,22 @@ impl Contents for EmbeddedIndex {
                 position.key_cursor = String::new();
             }
         }
-        Ok(Some(IndexPart::Members(sets)))
+        Ok(Some(IndexPart::Entries(entries)))
     }
 }
 
 impl Partition {
-    /// The score of a member in a set; `None` if the set lacks it.
-    fn score(&self, set: &BaseSet, member: &str) -> Option<f64> {
-        let product = self.products.get(&set.product)?;
-        let (cd, code) = product.entry(&CommentId::parse(member).ok()?)?;
-        if self.languages.codes_in(set).contains(code) {
-            Some(score_of(&cd))
-        } else {
-            None
-        }
+    /// The entry of a comment with this code.
+    fn entry(&self, product: &ProductId, cd: &Cd, code: Code) -> Option<RankEntry> {
+        let (language, rating) = self.languages.meaning(code)?;
+        let placement = Placement {
+            product: product.clone(),
+            language: language.clone(),
+            rating,
+        };
+        Some(RankEntry {
+            placement,
+            created_at: cd.created_at,
+        })
     }
-}
-
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "the milliseconds of the years 1 to 9999 are exact in a double"
-)]
-fn score_of(cd: &Cd) -> f64 {
-    cd.created_at.epoch_ms() as f64
 }

@@ -254,7 +254,7 @@ fn read_frame(file: &mut impl Read) -> io::Result<PartitionContent> {
 mod tests {
     use std::{fs, time::Duration};
 
-    use model::{Placement, Rating, plan::index_edits};
+    use model::{Placement, RankEntry, Rating, plan::index_edits};
     use page_index::{Contents, Edits, Mark, Markers, PageIndex, Rebuilds};
     use ulid::Ulid;
 
@@ -288,11 +288,11 @@ mod tests {
                 rating: Rating::new(1 + number % 5).unwrap(),
             };
             let created_at = at(i64::try_from(number).unwrap());
-            let edits = index_edits(
-                &CommentId::parse(&id).unwrap(),
-                Some((&placement, created_at)),
-                &[],
-            );
+            let entry = RankEntry {
+                placement,
+                created_at,
+            };
+            let edits = index_edits(&CommentId::parse(&id).unwrap(), Some(&entry), &[]);
             index.apply(&edits).await.unwrap();
         }
         index

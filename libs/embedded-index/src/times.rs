@@ -8,7 +8,6 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use model::{Cd, CommentId, Timestamp};
-use ulid::Ulid;
 
 /// A map from ids to creation times. It stores the hash of an id instead of the id. The tree has
 /// the id, and decides which of several times belongs to it.
@@ -27,7 +26,7 @@ impl Times {
             .iter_hash(hash)
             .filter(move |(stored, _)| *stored == hash)
             .map(|(_, time)| *time);
-        stored.chain(time_in(id)).map(|created_at| Cd {
+        stored.chain(id.time()).map(|created_at| Cd {
             created_at,
             id: id.clone(),
         })
@@ -35,7 +34,7 @@ impl Times {
 
     /// Stores a comment's time, unless its id holds it.
     pub(crate) fn insert(&mut self, cd: &Cd) {
-        if time_in(&cd.id) != Some(cd.created_at) {
+        if cd.id.time() != Some(cd.created_at) {
             let hash = self.hasher.hash_one(&cd.id);
             self.times
                 .insert_unique(hash, (hash, cd.created_at), |(hash, _)| *hash);
@@ -54,9 +53,4 @@ impl Times {
             }
         }
     }
-}
-
-fn time_in(id: &CommentId) -> Option<Timestamp> {
-    let ulid = Ulid::from_string(id.as_str()).ok()?;
-    Timestamp::from_epoch_ms(i64::try_from(ulid.timestamp_ms()).ok()?).ok()
 }

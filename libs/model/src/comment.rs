@@ -41,6 +41,14 @@ impl Comment {
         }
     }
 
+    /// Its entry in the page index if it is published.
+    pub fn entry(&self) -> RankEntry {
+        RankEntry {
+            placement: self.placement(),
+            created_at: self.created_at,
+        }
+    }
+
     pub fn cd(&self) -> Cd {
         Cd {
             created_at: self.created_at,
@@ -186,6 +194,14 @@ pub struct Placement {
     pub product: ProductId,
     pub language: Language,
     pub rating: Rating,
+}
+
+/// Where a comment is in the page index: its placement decides the base sets, its creation time the
+/// score.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RankEntry {
+    pub placement: Placement,
+    pub created_at: Timestamp,
 }
 
 /// The sort key of the index: `YYYY-MM-DDTHH:MM:SS.mmmZ#<comment id>`.

@@ -3,9 +3,11 @@
 use derive_more::Display;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
+use ulid::Ulid;
 
 use crate::{
     error::{InvalidInput, quoted},
+    timestamp::Timestamp,
     visible::has_visible_ends,
 };
 
@@ -52,6 +54,13 @@ impl CommentId {
 
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The time that the id holds, if it is a ULID, as Pagemark's own ids are. The comment may have
+    /// been created at another one.
+    pub fn time(&self) -> Option<Timestamp> {
+        let ulid = Ulid::from_string(&self.0).ok()?;
+        Timestamp::from_epoch_ms(i64::try_from(ulid.timestamp_ms()).ok()?).ok()
     }
 
     pub fn least() -> Self {

@@ -4,12 +4,16 @@
 //! each change, deletions included, without a scan. A **report** is an entry without a change,
 //! about a comment of which a reader missed something. The repair job checks it like a changed one.
 
-use std::ops::Not;
+use std::{collections::BTreeSet, ops::Not};
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    comment::Placement, error::Malformed, id::CommentId, revision::Revision, timestamp::Timestamp,
+    comment::{Placement, RankEntry},
+    error::Malformed,
+    id::CommentId,
+    revision::Revision,
+    timestamp::Timestamp,
 };
 
 /// Number of partition keys over which an hour's entries are spread. DynamoDB writes 1,000 units a
@@ -33,6 +37,9 @@ pub struct JournalEntry {
     pub before: Option<Placement>,
     /// The comment's placement after; `None` when the change deleted it.
     pub after: Option<Placement>,
+    /// Its creation times before and after. Empty in entries of versions before 0.3, which do not
+    /// name them.
+    pub created_at: BTreeSet<Timestamp>,
     /// Whether nothing changed. Both placements then say where a reader looked for the comment.
     pub is_report: bool,
 }
@@ -48,6 +55,8 @@ pub struct JournalItem {
     pub before: Option<Placement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Placement>,
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub created_at: BTreeSet<Timestamp>,
     #[serde(default, skip_serializing_if = "Not::not")]
     pub is_report: bool,
     /// When DynamoDB may remove the entry, in seconds since 1970.
@@ -59,15 +68,30 @@ pub fn journal_pk(hour_of: Timestamp, shard: u32) -> String {
 }
 
 impl JournalEntry {
-    /// A report of a comment. Its key is that of a change at `now`: a writer that finds it taken
-    /// takes a later one.
-    pub fn report(id: CommentId, looked_for: Placement, now: Timestamp, random: u128) -> Self {
+    pub fn change(
+        id: CommentId,
+        revision: Revision,
+        before: Option<RankEntry>,
+        after: Option<RankEntry>,
+    ) -> Self {
+        let entries = before.iter().chain(&after);
         Self {
             id,
-            revision: Revision::after(None, now, random),
-            before: Some(looked_for.clone()),
-            after: Some(looked_for),
+            revision,
+            created_at: entries.map(|entry| entry.created_at).collect(),
+            before: before.map(|entry| entry.placement),
+            after: after.map(|entry| entry.placement),
+            is_report: false,
+        }
+    }
+
+    /// A report of a comment. Its key is that of a change at `now`: a writer that finds it taken
+    /// takes a later one.
+    pub fn report(id: CommentId, looked_for: RankEntry, now: Timestamp, random: u128) -> Self {
+        let revision = Revision::after(None, now, random);
+        Self {
             is_report: true,
+            ..Self::change(id, revision, Some(looked_for.clone()), Some(looked_for))
         }
     }
 
@@ -80,6 +104,7 @@ impl JournalEntry {
             revision: self.revision,
             before: self.before.clone(),
             after: self.after.clone(),
+            created_at: self.created_at.clone(),
             is_report: self.is_report,
             expires_at: instant.epoch_seconds() + JOURNAL_RETENTION_DAYS * 24 * 3600,
         }
@@ -105,6 +130,7 @@ impl TryFrom<JournalItem> for JournalEntry {
             revision,
             before,
             after,
+            created_at,
             is_report,
             ..
         } = item;
@@ -113,6 +139,7 @@ impl TryFrom<JournalItem> for JournalEntry {
             revision,
             before,
             after,
+            created_at,
             is_report,
         })
     }
@@ -127,21 +154,25 @@ mod tests {
     fn an_entry_reads_back_from_its_item() {
         let comment = comment("c1", "a/b", "en", 4);
         let now = comment.revision.instant();
-        let report = JournalEntry::report(comment.id.clone(), comment.placement(), now, 1);
-        let change = JournalEntry {
-            id: comment.id.clone(),
-            revision: comment.revision,
-            before: None,
-            after: Some(comment.placement()),
-            is_report: false,
+        let report = JournalEntry::report(comment.id.clone(), comment.entry(), now, 1);
+        let revision = comment.revision;
+        let entry = comment.entry();
+        let change = JournalEntry::change(comment.id, revision, None, Some(entry));
+        let old = JournalEntry {
+            created_at: BTreeSet::new(),
+            ..change.clone()
         };
-        for entry in [change, report] {
+        for entry in [change, report, old] {
             let item = entry.to_item();
             assert!(item.pk.starts_with("CHANGE#2024-02-29T12#"), "{}", item.pk);
             assert_eq!(item.sk, "2024-02-29T12:00:00.123Z#c1");
             let stored: serde_dynamo::Item = serde_dynamo::to_item(&item).unwrap();
-            // The entry of a change is as earlier versions wrote it.
             assert_eq!(stored.contains_key("is_report"), entry.is_report);
+            // Earlier versions wrote entries of this form without creation times.
+            assert_eq!(
+                stored.contains_key("created_at"),
+                !entry.created_at.is_empty()
+            );
             let read: JournalItem = serde_dynamo::from_item(stored).unwrap();
             assert_eq!(JournalEntry::try_from(read).unwrap(), entry);
         }

@@ -34,7 +34,7 @@ mod timestamp;
 pub mod visible;
 
 pub use blob::{BlobFormat, CommentBlob};
-pub use comment::{Cd, Comment, CommentText, Placement};
+pub use comment::{Cd, Comment, CommentText, Placement, RankEntry};
 pub use documented::{Documented, Photo, Reply};
 pub use error::{InvalidInput, Malformed};
 pub use filter::{ANY, BaseSet, Filter, FilterKey};

@@ -35,6 +35,8 @@ pub enum Bug {
     MarkedRestored,
     /// A numbered page begins one rank too early.
     SkipOffByOne,
+    /// A repair leaves wrong counts of the page index as they are.
+    WrongCountsStay,
     /// A page leaves out the ranks that have no duplicate.
     TrustsDuplicates,
     /// A numbered page shows the rows that have no rank.

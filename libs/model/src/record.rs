@@ -6,7 +6,7 @@ use aws_lambda_events::dynamodb::EventRecord;
 use serde_dynamo::Item;
 
 use crate::{
-    comment::Placement,
+    comment::RankEntry,
     error::Malformed,
     filter::FilterKey,
     id::{CommentId, ProductId},
@@ -142,8 +142,8 @@ pub struct CommentChange<'record> {
     /// The primary item after the last record, `None` when that deleted it, unpublished it or made
     /// it invalid.
     pub last: Option<Image<'record>>,
-    /// Every placement that any old or new image in the batch had, each once, ascending.
-    pub seen: Vec<Placement>,
+    /// Every rank entry that any old or new image in the batch implied, each once, ascending.
+    pub seen: Vec<RankEntry>,
 }
 
 #[derive(Debug, Default)]
@@ -192,7 +192,7 @@ pub fn decode_batch(records: &[EventRecord]) -> DecodedBatch<'_> {
         };
         malformed.extend(invalid.map(|invalid| (index, invalid)));
         let images = [&old, &new].into_iter().flatten();
-        let seen: Vec<Placement> = images.map(|image| image.placement.clone()).collect();
+        let seen: Vec<RankEntry> = images.map(Image::entry).collect();
         let change = by_item
             .entry((id.clone(), product.clone()))
             .or_insert_with(|| CommentChange {

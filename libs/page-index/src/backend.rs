@@ -11,14 +11,14 @@ use std::{
 
 use async_trait::async_trait;
 use model::{
-    BaseSet, Language, ProductId, Timestamp,
+    BaseSet, Language, ProductId, RankEntry, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
 use process::StoreError;
 
 use crate::{
     Advance, CommentPosition, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition,
-    Marker, PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity,
+    Marker, PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity, Sought,
 };
 
 pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
@@ -75,6 +75,12 @@ pub trait Edits {
         Ok(())
     }
 
+    /// Counts a product's comments again, and repairs the counts that are wrong. An index whose
+    /// counts cannot be wrong has nothing to do.
+    async fn recount(&self, _product: &ProductId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     /// Removes a name from a partition's products that is not of a product in it.
     async fn forget_stray(
         &self,
@@ -126,7 +132,7 @@ pub trait Markers {
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError>;
 
     /// # Errors
-    /// As for [`Rebuilds::begin_rebuild_of`].
+    /// [`StoreError::refused`] when a server lacks something that the index needs.
     async fn server_identity(&self) -> Result<ServerIdentity, StoreError>;
 
     /// Takes a step of an advance. Returns for each partition whether that was done. The first step
@@ -148,6 +154,12 @@ pub trait Markers {
         token: &str,
         time: ConfirmationTime,
     ) -> Result<Vec<bool>, StoreError>;
+
+    /// Removes the markers of partitions, so that readers do not believe them until a rebuild. An
+    /// index whose servers evict nothing has nothing to do.
+    async fn remove_markers(&self, _partitions: &[IndexPartition]) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -159,21 +171,24 @@ pub trait Contents {
         products: &BTreeSet<&ProductId>,
     ) -> Result<BTreeMap<ProductId, Names>, StoreError>;
 
-    /// The scores of members in base sets; `None` for a member that a set does not have.
-    async fn scores(
-        &self,
-        asked: &[(&BaseSet, Vec<&str>)],
-    ) -> Result<Vec<Vec<Option<f64>>>, StoreError>;
+    /// The entries of each comment. An index may also return those of other creation times.
+    async fn entries(&self, sought: &[Sought<'_>]) -> Result<Vec<Vec<RankEntry>>, StoreError>;
 
     async fn sizes(&self, sets: &[BaseSet]) -> Result<Vec<u64>, StoreError>;
+
+    /// Whether a product's totals are not those of its parts. The index scan looks deeper.
+    async fn is_miscounted(&self, _product: &ProductId) -> Result<bool, StoreError> {
+        Ok(false)
+    }
 
     async fn begin_index_scan(&self) -> Result<IndexScanPosition, StoreError>;
 
     async fn is_index_scan_valid(&self, position: &IndexScanPosition) -> Result<bool, StoreError>;
 
     /// The next step. `None` when the scan has returned everything that existed during the whole
-    /// scan, unless the servers changed meanwhile ([`Contents::is_index_scan_valid`]). Something
-    /// may come more than once.
+    /// scan, unless the servers changed meanwhile ([`Contents::is_index_scan_valid`]). Something may
+    /// come more than once. An entry that an edit has moved, with others of its product, may be
+    /// missing: the next scan returns it.
     ///
     /// # Errors
     /// The position is then unchanged.

@@ -5,7 +5,7 @@
 //! from a snapshot, or that took over, has another identity. So a caller that checks markers and
 //! identity after reading entries knows that those entries were not lost (`tests/repair/lost.rs`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use futures_util::future::try_join;
 use model::{
@@ -14,21 +14,22 @@ use model::{
 };
 use process::{Store, StoreError};
 
-use crate::{IndexPartition, PageIndex, ServerIdentity};
+use crate::{IndexPartition, PageIndex, ServerIdentity, Sought};
 
 /// A name in the page index: of a product (`None`), or of one of its languages.
 pub type Name = (ProductId, Option<Language>);
 
 impl PageIndex {
-    /// A comment's entries in the page index: its scores in the base sets of every product, for the
-    /// languages in `places` and the languages that the index names. Also lists the names from
-    /// `places` that have no members.
+    /// A comment's entries in the products of `places`, with the creation times named there. Also
+    /// lists the names from `places` that have no members.
     pub async fn ranks(&self, id: &CommentId, places: &Places) -> Result<Ranks, StoreError> {
         let products: BTreeSet<&ProductId> = places.products().collect();
         let mut names = self.names(&products).await?;
-        let sets = Ranks::base_sets(places, &names);
-        let asked: Vec<(&BaseSet, Vec<&str>)> =
-            sets.iter().map(|set| (set, vec![id.as_str()])).collect();
+        let mut sought = Vec::new();
+        for product in places.products() {
+            let times = places.times_in(product).cloned();
+            sought.push(Sought { product, id, times });
+        }
         let mut named: Vec<Name> = Vec::new();
         for (product, expected) in places.iter() {
             if let Some(names) = names.get(product) {
@@ -36,7 +37,7 @@ impl PageIndex {
             }
         }
         let (found, without_members) =
-            try_join(self.scores(&asked), self.without_members(named)).await?;
+            try_join(self.entries(&sought), self.without_members(named)).await?;
         for (product, language) in without_members {
             names
                 .entry(product)
@@ -44,13 +45,7 @@ impl PageIndex {
                 .without_members
                 .insert(language);
         }
-        let mut scores = BTreeMap::new();
-        for (set, found) in sets.iter().zip(found) {
-            if let Some(score) = found.into_iter().flatten().next() {
-                scores.insert(set.clone(), score);
-            }
-        }
-        Ok(Ranks { names, scores })
+        Ok(Ranks::new(names, found.into_iter().flatten()))
     }
 
     /// The names whose five sets are all empty.

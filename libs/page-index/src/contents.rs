@@ -1,19 +1,30 @@
 //! What a page index holds, for callers that compare it with the table.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
-use model::{BaseSet, ProductId};
+use model::{CommentId, ProductId, RankEntry, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::{IndexPartition, ServerIdentity};
 
+/// A comment that is looked for in the page index.
+#[derive(Debug, Clone)]
+pub struct Sought<'comment> {
+    pub product: &'comment ProductId,
+    pub id: &'comment CommentId,
+    /// The creation times that it may have there; `None` for any. That may take long: one call reads
+    /// each product once, for all of its comments.
+    pub times: Option<BTreeSet<Timestamp>>,
+}
+
 #[derive(Debug, Clone, PartialEq)]
 pub enum IndexPart {
-    /// Members of base sets, and their scores.
-    Members(BTreeMap<BaseSet, Vec<(String, f64)>>),
+    /// Comments, with their entries.
+    Entries(Vec<(CommentId, RankEntry)>),
     /// Names of products, escaped as in filter keys.
     Products(IndexPartition, Vec<String>),
-    Languages(ProductId, Vec<String>),
+    /// A product with wrong counts.
+    Miscounted(ProductId),
     /// A key that Pagemark never creates. A rebuild removes it.
     Unknown(String),
     /// A key with a value of the wrong type, and why it cannot be read. A rebuild removes it.

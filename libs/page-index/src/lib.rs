@@ -12,6 +12,7 @@ mod marker;
 mod partition;
 mod query;
 mod readiness;
+mod server_identity;
 
 use std::{collections::BTreeSet, ops::Deref, sync::Arc, time::Duration};
 
@@ -20,13 +21,18 @@ use process::{Store, StoreError};
 
 pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use comparison::Name;
-pub use contents::{IndexPart, IndexScanPosition};
-pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild, ServerIdentity};
+pub use contents::{IndexPart, IndexScanPosition, Sought};
+pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild};
 pub use partition::IndexPartition;
 pub use query::{
     CommentPosition, IndexAnswer, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted,
 };
-pub use readiness::NotReady;
+pub use readiness::{Freshness, NotReady};
+pub use server_identity::{Server, ServerIdentity};
+
+/// A confirmation is overdue after this part of the time for which readers believe it. The rest is
+/// time to react.
+const FRESH_PART: u32 = 3;
 
 /// A page index. Clones are the same index.
 #[derive(Debug, Clone)]
@@ -168,11 +174,12 @@ impl PageIndex {
         &self,
         table_id: &str,
         now: Timestamp,
-    ) -> Result<Vec<(IndexPartition, IndexAnswer<Timestamp>)>, StoreError> {
-        let markers = self.all_markers().await?;
-        Ok(markers
-            .map(|(partition, marker)| (partition, self.judge(&marker, table_id, now)))
-            .collect())
+    ) -> Result<Vec<(IndexPartition, IndexAnswer<Freshness>)>, StoreError> {
+        let mut partitions = Vec::new();
+        for (partition, marker) in self.all_markers().await? {
+            partitions.push((partition, self.freshness(&marker, table_id, now)));
+        }
+        Ok(partitions)
     }
 
     /// Whether readers of this table may believe the whole page index.
@@ -192,6 +199,17 @@ impl PageIndex {
         Ok(markers
             .filter_map(|(partition, marker)| Some((partition, marker.of_owner(&owner)?)))
             .collect())
+    }
+
+    fn freshness(&self, marker: &Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Freshness> {
+        self.judge(marker, table_id, now)?;
+        let soon = self.max_age / FRESH_PART;
+        let is_fresh = marker.judge(&self.owner(table_id), now, soon).is_ok();
+        Ok(if is_fresh {
+            Freshness::Fresh
+        } else {
+            Freshness::Overdue
+        })
     }
 
     fn judge(&self, marker: &Marker, table_id: &str, now: Timestamp) -> IndexAnswer<Timestamp> {

@@ -23,7 +23,7 @@ use model::Timestamp;
 use process::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use crate::{IndexPartition, NotReady, PageIndex};
+use crate::{IndexPartition, NotReady, PageIndex, ServerIdentity};
 
 /// The content of a partition's marker. A partition without one has the default.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,15 +98,6 @@ pub enum ConfirmationTime {
     TakenAway,
     At(Timestamp),
 }
-
-/// Identifies the servers that answer. It changes when a server restarts, and when another takes
-/// over. It also changes when a server has followed another one meanwhile, and so has the data of
-/// that one. A master that gets its first replica, or lost its last one an hour ago, also changes
-/// it: the master begins a history with a new name.
-///
-/// An index inside the process is its own server. Its identity changes whenever it is opened.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ServerIdentity(pub String);
 
 /// An advance of watermarks that is under way.
 #[derive(Debug)]

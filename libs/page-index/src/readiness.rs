@@ -22,6 +22,15 @@ pub enum NotReady {
     Stale { confirmed: Option<Timestamp> },
 }
 
+/// How old the last confirmation of a partition is that readers believe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Freshness {
+    Fresh,
+    /// Older than a third of the time for which it is believed, an hour in a deployment. The index
+    /// has no room, or the page indexer or the repair job stands still.
+    Overdue,
+}
+
 fn last_confirmation(confirmed: Option<Timestamp>) -> String {
     match confirmed {
         Some(at) => format!("last confirmed it at {at}"),

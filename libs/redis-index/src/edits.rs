@@ -1,210 +1,104 @@
 //! Writes to the page index.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use model::{BaseSet, Filter, Language, ProductId, Timestamp, plan::IndexEdit};
+use model::{Cd, Language, ProductId, Rating, plan::IndexEdit};
 use page_index::{Edits, IndexPartition};
 use process::StoreError;
-use redis::Cmd;
 
-use crate::{
-    RedisIndex, TOGETHER_MAX,
-    connection::{Routed, is_moving},
-    keys::Keys,
-};
+use crate::{RedisIndex, connection::Routed, member::member_of};
 
-/// How many edits one transaction joins. It blocks the server for about 0.3 ms.
-const TRANSACTION_EDITS_MAX: usize = 64;
+/// How many edits of a product one script call applies. It blocks the server for about a
+/// millisecond.
+const EDITS_OF_A_CALL: usize = 64;
 
-const COMMANDS_OF_AN_EDIT: usize = 3;
-
-/// Capacity for a score and a member, so that a command need not grow. Usually they have 13 digits
-/// and 26 characters.
-const SCORE_AND_MEMBER_BYTES: usize = 48;
+/// How many script calls one round trip applies: some ten milliseconds of the server's time.
+const CALLS_STEP: usize = 16;
 
 #[async_trait]
 impl Edits for RedisIndex {
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
-        for together in edits.chunks(TOGETHER_MAX) {
-            match self.ask_all::<redis::Value>(self.joined(together)).await {
-                Err(error) if is_moving(&error) => {
-                    self.ask_all::<()>(together.iter().map(|edit| self.command(edit)))
-                        .await?;
-                }
-                applied => applied.map(|_| ())?,
-            }
+        // Separate those that a full server also accepts.
+        let mut by_product: BTreeMap<(&ProductId, bool), Vec<&IndexEdit>> = BTreeMap::new();
+        for edit in edits {
+            let together = (&edit.product, edit.add.is_empty());
+            by_product.entry(together).or_default().push(edit);
+        }
+        let mut calls = Vec::with_capacity(by_product.len());
+        for ((product, _), edits) in by_product {
+            calls.extend(
+                edits
+                    .chunks(EDITS_OF_A_CALL)
+                    .map(|some| (product, some.to_vec())),
+            );
+        }
+        for together in calls.chunks(CALLS_STEP) {
+            let calls = together
+                .iter()
+                .map(|(product, edits)| self.edit_call(product, edits));
+            self.ask_all::<()>(calls).await?;
         }
         Ok(())
     }
 
+    /// Only the product has a name of its own. Its languages follow from its totals.
     async fn forget_if_empty(
         &self,
         product: &ProductId,
-        language: Option<&Language>,
+        _language: Option<&Language>,
     ) -> Result<(), StoreError> {
-        let keys = self.keys_of_edit(product, &[], &[], &[language]);
-        let call = Routed::call(&self.scripts.edit, &keys)
-            .arg("")
-            .arg(0)
-            .arg(0)
-            .arg(0)
-            .arg(product.escaped())
-            .arg("");
-        self.ask(call.arg(name(language))).await
+        self.ask(self.edit_call(product, &[])).await
     }
 
     async fn forget_stray(&self, partition: IndexPartition, name: &str) -> Result<(), StoreError> {
         self.ask(Routed::new("SREM", &self.keys.products(partition)).arg(name))
             .await
     }
+
+    async fn recount(&self, product: &ProductId) -> Result<(), StoreError> {
+        self.repair_counts(product).await
+    }
 }
 
 impl RedisIndex {
-    /// The fewest commands for these edits: transactions for edits that only add, script calls for
-    /// edits that also remove.
-    fn joined(&self, edits: &[IndexEdit]) -> Vec<Routed<'_>> {
-        let mut by_partition: BTreeMap<IndexPartition, Vec<&IndexEdit>> = BTreeMap::new();
-        let mut joined = Vec::new();
+    fn edit_call(&self, product: &ProductId, edits: &[&IndexEdit]) -> Routed<'_> {
+        let keys = [
+            self.keys.products(self.keys.partition_of(product)),
+            self.keys.totals(product),
+        ];
+        let script = if edits.iter().all(|edit| edit.add.is_empty()) {
+            &self.scripts.remove
+        } else {
+            &self.scripts.edit
+        };
+        let mut call = Routed::call(script, &keys).arg(product.escaped());
         for edit in edits {
-            if edit.remove.is_empty() && edit.created_at.is_some() {
-                by_partition
-                    .entry(self.keys.partition_of(&edit.product))
-                    .or_default()
-                    .push(edit);
-            } else {
-                joined.push(self.command(edit));
-            }
-        }
-        for (partition, mut edits) in by_partition {
-            edits.sort_by(|a, b| a.product.cmp(&b.product));
-            joined.extend(
-                edits
-                    .chunks(TRANSACTION_EDITS_MAX)
-                    .map(|edits| self.transaction(partition, edits)),
-            );
-        }
-        joined
-    }
-
-    /// Adds comments and the names of their products and languages. The edits are ordered by
-    /// product.
-    fn transaction(&self, partition: IndexPartition, edits: &[&IndexEdit]) -> Routed<'_> {
-        let products = self.keys.products(partition);
-        let mut names_products = redis::cmd("SADD");
-        names_products.arg(&products);
-        let mut commands = Vec::with_capacity(1 + edits.len() * COMMANDS_OF_AN_EDIT);
-        for of_product in edits.chunk_by(|a, b| a.product == b.product) {
-            let Some(product) = of_product.first().map(|edit| &edit.product) else {
-                continue;
+            call = call.arg(edit.id.as_str());
+            call = match (placement_of(edit), edit.created_at) {
+                (Some((language, rating)), Some(created_at)) => {
+                    let id = edit.id.clone();
+                    let member = member_of(&Cd { created_at, id }, language, rating);
+                    call.arg(created_at.epoch_ms()).arg(member)
+                }
+                (None, _) | (_, None) => call.arg("").arg(""),
             };
-            let escaped = product.escaped();
-            let stem = self.keys.stem(partition, &escaped);
-            names_products.arg(&escaped);
-            commands.extend(commands_of_product(&stem, of_product));
-        }
-        commands.push(names_products);
-        Routed::transaction(&products, commands)
-    }
-
-    fn command(&self, edit: &IndexEdit) -> Routed<'_> {
-        let IndexEdit {
-            product,
-            id,
-            created_at,
-            add,
-            remove,
-        } = edit;
-        let left: BTreeSet<Option<&Language>> =
-            remove.iter().map(|set| set.language.as_ref()).collect();
-        let has_member = |language| add.iter().any(|set| set.language.as_ref() == language);
-        let left: Vec<Option<&Language>> = left
-            .into_iter()
-            .filter(|language| !has_member(*language))
-            .collect();
-        let language = add.iter().find_map(|set| set.language.as_ref());
-        Routed::call(
-            &self.scripts.edit,
-            &self.keys_of_edit(product, add, remove, &left),
-        )
-        .arg(id.as_str())
-        .arg(score_or_zero(*created_at))
-        .arg(add.len())
-        .arg(remove.len())
-        .arg(product.escaped())
-        .arg(language.map(Language::as_str).unwrap_or_default())
-        .arg(left.into_iter().map(name).collect::<Vec<_>>())
-    }
-
-    /// The keys of the script of edits. `left` are the languages (`None` for any) whose five sets
-    /// may all be empty then.
-    fn keys_of_edit(
-        &self,
-        product: &ProductId,
-        add: &[BaseSet],
-        remove: &[BaseSet],
-        left: &[Option<&Language>],
-    ) -> Vec<String> {
-        let partition = self.keys.partition_of(product);
-        let stem = self.keys.stem(partition, &product.escaped());
-        let mut keys = vec![self.keys.products(partition), Keys::languages_at(&stem)];
-        keys.extend(
-            add.iter()
-                .chain(remove)
-                .map(|set| Keys::base_set_at(&stem, set)),
-        );
-        let of_left = left
-            .iter()
-            .flat_map(|language| Filter::new(language.cloned(), None).base_sets(product));
-        keys.extend(of_left.map(|set| Keys::base_set_at(&stem, &set)));
-        keys
-    }
-}
-
-/// The commands that add comments of one product and the names of their languages. One command adds
-/// all members of a set.
-fn commands_of_product(stem: &str, edits: &[&IndexEdit]) -> impl Iterator<Item = Cmd> {
-    let mut sets: Vec<(&BaseSet, Cmd)> = Vec::with_capacity(COMMANDS_OF_AN_EDIT);
-    let mut languages: Option<Cmd> = None;
-    for edit in edits {
-        let score = score_or_zero(edit.created_at);
-        for set in &edit.add {
-            if let Some((_, command)) = sets.iter_mut().find(|(present, _)| *present == set) {
-                command.arg(score).arg(edit.id.as_str());
-                continue;
-            }
-            let key = Keys::base_set_at(stem, set);
-            let mut command =
-                Cmd::with_capacity(4, "ZADD".len() + key.len() + SCORE_AND_MEMBER_BYTES);
-            command
-                .arg("ZADD")
-                .arg(key)
-                .arg(score)
-                .arg(edit.id.as_str());
-            sets.push((set, command));
-            if let Some(language) = &set.language {
-                let start = || redis::cmd("SADD").arg(Keys::languages_at(stem)).to_owned();
-                languages.get_or_insert_with(start).arg(language.as_str());
+            call = call.arg(edit.remove_at.len());
+            for time in &edit.remove_at {
+                call = call.arg(time.epoch_ms());
             }
         }
-    }
-    sets.into_iter()
-        .map(|(_, command)| command)
-        .chain(languages)
-}
-
-/// What the script of edits calls the product (`None`), or one of its languages.
-fn name(language: Option<&Language>) -> &str {
-    match language {
-        Some(language) => language.as_str(),
-        None => model::ANY,
+        call
     }
 }
 
-/// The score of a comment; 0 for one that no set must contain.
-fn score_or_zero(created_at: Option<Timestamp>) -> i64 {
-    match created_at {
-        Some(created_at) => created_at.epoch_ms(),
-        None => 0,
+/// The language and the rating that an edit gives a comment. Two sets hold it; the one of its
+/// language says everything.
+fn placement_of(edit: &IndexEdit) -> Option<(&Language, Rating)> {
+    for set in &edit.add {
+        if let Some(language) = &set.language {
+            return Some((language, set.rating));
+        }
     }
+    None
 }

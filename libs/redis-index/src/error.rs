@@ -4,6 +4,9 @@ use std::{error::Error, sync::Arc};
 
 use process::{Remedy, Store, StoreError};
 
+/// The code with which `scripts/blocks.lua` refuses a product whose keys contradict each other.
+pub(crate) const DAMAGED: &str = "DAMAGED";
+
 pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     use redis::ErrorKind;
     // A failed pipeline reports one error for each failed command.
@@ -44,17 +47,14 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     } else {
         ""
     };
-    StoreError::of(
-        remedy,
-        Store::PageIndex,
-        format!("{error}{hint}"),
-        Some(Box::new(error)),
-    )
+    // The detail says everything that its causes say.
+    StoreError::of(remedy, Store::PageIndex, format!("{error}{hint}"), None)
 }
 
 fn remedy_of_answer(error: &redis::ServerError) -> Remedy {
-    if error.code() == "WRONGTYPE" {
-        // A key holds a value of the wrong type. The repair job finds it.
+    if error.code() == "WRONGTYPE" || error.code() == DAMAGED {
+        // A key holds a value of the wrong type, or a product's counts are wrong. The repair job
+        // finds it.
         Remedy::Quarantine
     } else if passes(error) {
         Remedy::TryAgain
@@ -135,9 +135,16 @@ mod tests {
                 "{refused}"
             );
         }
-        let rejected =
-            answered("WRONGTYPE Operation against a key holding the wrong kind of value");
-        assert_eq!(rejected.remedy(), Remedy::Quarantine);
+        for rejected in [
+            "WRONGTYPE Operation against a key holding the wrong kind of value",
+            "DAMAGED p:{1}:PRODUCT#x/open is not as the keys of its product imply",
+        ] {
+            assert_eq!(
+                answered(rejected).remedy(),
+                Remedy::Quarantine,
+                "{rejected}"
+            );
+        }
     }
 
     #[test]

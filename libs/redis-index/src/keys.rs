@@ -1,12 +1,12 @@
 //! The names of the page index's keys.
 
-use model::{BaseSet, ProductId};
+use model::{FilterKey, Language, ProductId, Rating};
 use page_index::IndexPartition;
 
 /// A marker's name with the version of the layout. A partition with a different layout lacks this
 /// marker. So it counts as lost, and a rebuild removes its keys and fills it. Version 1 had four
-/// base sets a comment.
-pub(super) const MARKER: &str = "marker:2";
+/// base sets a comment, version 2 had two.
+pub(super) const MARKER: &str = "marker:3";
 
 /// The braces in a key put everything of a partition into one slot of a cluster.
 #[derive(Debug, Clone)]
@@ -45,31 +45,14 @@ impl Keys {
         self.key(partition, "products")
     }
 
-    pub(super) fn stem(&self, partition: IndexPartition, escaped_product: &str) -> String {
-        self.key(partition, format_args!("PRODUCT#{escaped_product}:"))
+    /// A key of a product. Escaped products hold no slash.
+    pub(super) fn of_product(&self, product: &ProductId, part: &str) -> String {
+        let name = format_args!("PRODUCT#{}/{part}", product.escaped());
+        self.key(self.partition_of(product), name)
     }
 
-    pub(super) fn languages(&self, product: &ProductId) -> String {
-        Self::languages_at(&self.stem(self.partition_of(product), &product.escaped()))
-    }
-
-    pub(super) fn languages_at(stem: &str) -> String {
-        [stem, "languages"].concat()
-    }
-
-    pub(super) fn base_set(&self, set: &BaseSet) -> String {
-        Self::base_set_at(
-            &self.stem(self.partition_of(&set.product), &set.product.escaped()),
-            set,
-        )
-    }
-
-    pub(super) fn base_set_at(stem: &str, set: &BaseSet) -> String {
-        let language = match &set.language {
-            Some(language) => language.as_str(),
-            None => model::ANY,
-        };
-        [stem, language, "/", set.rating.as_str()].concat()
+    pub(super) fn totals(&self, product: &ProductId) -> String {
+        self.of_product(product, "totals")
     }
 
     pub(super) fn pattern(&self) -> String {
@@ -100,7 +83,27 @@ impl Keys {
     }
 
     pub(super) fn is_rebuild_token(key: &str) -> bool {
-        // No other key ends like this: a product's keys hold the language after their last colon.
+        // No other key ends like this: a product's keys have a slash after the product.
         key.ends_with("}:rebuild")
     }
+}
+
+/// The product of a key, and the rest of the key's name. `name` is the key without its partition.
+pub(super) fn part_of_product(name: &str) -> Option<(ProductId, &str)> {
+    let (product, part) = name.strip_prefix("PRODUCT#")?.split_once('/')?;
+    // Products are written as in a filter key, so the filter key's parser reads them.
+    let key = FilterKey::parse(&format!("PRODUCT#{product}/~/~")).ok()?;
+    Some((key.product, part))
+}
+
+/// What a field of the totals counts; `None` if that is not one language.
+pub(super) fn language_and_rating(field: &str) -> Option<(Language, Rating)> {
+    let (tag, rating) = field.split_once('/')?;
+    Some((language(tag)?, Rating::new(rating.parse().ok()?).ok()?))
+}
+
+fn language(tag: &str) -> Option<Language> {
+    Language::parse_stored(tag)
+        .ok()
+        .filter(|language| language.as_str() == tag)
 }

@@ -1,4 +1,4 @@
-//! The page index in Redis sorted sets, on servers that several processes share.
+//! The page index in Redis, in counted blocks of comments, on servers that several processes share.
 //!
 //! **Invariant:** one script returns ranks and totals together with the partition's marker. So a
 //! caller never concludes anything from a partition that is not ready.
@@ -9,12 +9,14 @@ mod edits;
 mod error;
 mod iam;
 mod keys;
-mod known_languages;
 mod markers;
+mod member;
 mod reads;
 mod rebuild;
 mod scripts;
 mod settings;
+#[cfg(test)]
+mod tests;
 mod walk;
 
 use std::{sync::Arc, time::Duration};
@@ -28,8 +30,7 @@ use connection::{Connection, Routed};
 use error::store_error;
 pub use iam::IamLogin;
 use keys::Keys;
-use known_languages::KnownLanguages;
-use scripts::Scripts;
+use scripts::{Scripts, Sizes};
 pub use settings::{RedisIndexConfig, RedisMode};
 
 /// How many commands are sent together: enough to hide the round trip, few enough to stay far below
@@ -43,7 +44,6 @@ struct RedisIndex {
     connection: Connection,
     keys: Keys,
     scripts: Arc<Scripts>,
-    known_languages: KnownLanguages,
     timeout: Duration,
 }
 
@@ -53,8 +53,7 @@ pub fn connect(config: &RedisIndexConfig) -> Result<PageIndex, StoreError> {
     let index = RedisIndex {
         connection: Connection::open(config)?,
         keys: Keys::new(&config.prefix, config.partitions),
-        scripts: Arc::new(Scripts::new()),
-        known_languages: KnownLanguages::default(),
+        scripts: Arc::new(Scripts::new(&Sizes::STORED)),
         timeout: config.timeout,
     };
     Ok(PageIndex::new(index, config.max_age))

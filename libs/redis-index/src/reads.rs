@@ -1,13 +1,10 @@
 //! What readers ask: comments by their ranks, totals, the place of a comment, and the names of
 //! products.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
-use model::{
-    Cd, CommentId, Filter, Language, Malformed, Order, ProductId, Rating, RatingCounts, RatingSet,
-    Timestamp,
-};
+use model::{Filter, Language, Malformed, Order, ProductId, RatingCounts, RatingSet, Timestamp};
 use page_index::{
     CommentPosition, IndexPartition, Marker, PositionQuery, RankedQuery, RawRanked, Reads, Stats,
     StatsWanted,
@@ -17,18 +14,15 @@ use process::{Store, StoreError};
 use crate::{
     RedisIndex,
     connection::Routed,
-    contents::language,
-    keys::Keys,
+    keys::language_and_rating,
     markers::{MarkerFields, marker_of_fields},
+    member::cd_of,
 };
 
-/// Number of queries that one pipeline asks: some milliseconds of the server's time. A page takes
-/// it up to a third of a millisecond, and the counts of 200 languages another one.
+/// Number of queries that one pipeline asks: some milliseconds of the server's time. A page of 20
+/// takes it up to a third of a millisecond, one of a rare filter up to a whole one. More comments of
+/// a rare filter take longer: 100 some 2 ms, 500 some 10 ms.
 const QUERIES_STEP: usize = 50;
-
-/// Maximum number of times a query is asked. A retry follows when a language is added or removed
-/// meanwhile.
-const QUERY_TRIES_MAX: usize = 4;
 
 /// Number of names that one call reads: some tenths of a millisecond of the server's time.
 const NAMES_STEP: usize = 1_000;
@@ -38,19 +32,27 @@ const NAMES_STEP: usize = 1_000;
 const NAMES_STARTS_MAX: usize = 3;
 
 /// What `ranked.lua` returns, in its order.
-type RankedAnswer = (
+type RankedFields = (
     MarkerFields,
-    Vec<(String, f64)>,
+    Vec<String>,
     u64,
     u64,
     u64,
-    Option<f64>,
-    Vec<u64>,
-    Vec<u64>,
-    Option<f64>,
     Vec<String>,
     Vec<u64>,
+    Vec<u64>,
+    Vec<String>,
+    BTreeMap<String, u64>,
 );
+
+/// What `ranked.lua` finds about the comments of a product.
+struct FoundStats {
+    by_rating: Vec<u64>,
+    by_rating_in_any_language: Vec<u64>,
+    last_comment: Vec<String>,
+    /// The totals by field, `<language>/<rating>`.
+    totals: BTreeMap<String, u64>,
+}
 
 #[async_trait]
 impl Reads for RedisIndex {
@@ -60,7 +62,11 @@ impl Reads for RedisIndex {
     ) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
         let mut found = Vec::with_capacity(queries.len());
         for together in queries.chunks(QUERIES_STEP) {
-            found.extend(self.ranked_together(together).await?);
+            let calls = together.iter().map(|query| self.ranked_call(query));
+            let answers: Vec<RankedFields> = self.ask_all(calls).await?;
+            for (query, answer) in together.iter().zip(answers) {
+                found.push(read_ranked(query, answer)?);
+            }
         }
         Ok(found)
     }
@@ -75,16 +81,15 @@ impl Reads for RedisIndex {
             cd,
             settled_at,
         } = *query;
-        let stem = self
-            .keys
-            .stem(self.keys.partition_of(product), &product.escaped());
-        let mut keys = vec![self.marker_of(product)];
-        keys.extend(set_keys(&stem, product, filter));
+        let keys = [self.marker_of(product), self.keys.totals(product)];
         let call = Routed::call(&self.scripts.position, &keys)
+            .arg(language_text(filter))
+            .arg(ratings_text(filter))
             .arg(cd.id.as_str())
-            .arg(cd.created_at.epoch_ms());
+            .arg(cd.created_at.epoch_ms())
+            .arg(score_text(settled_at));
         let (marker, others, preceding, settled): (MarkerFields, u64, u64, u64) =
-            self.ask(call.arg(score_text(settled_at))).await?;
+            self.ask(call).await?;
         let is_settled = settled_at.is_none_or(|settled_at| cd.created_at <= settled_at);
         let position = CommentPosition {
             older: others.saturating_sub(preceding),
@@ -129,44 +134,7 @@ impl Reads for RedisIndex {
 }
 
 impl RedisIndex {
-    async fn ranked_together(
-        &self,
-        queries: &[RankedQuery<'_>],
-    ) -> Result<Vec<(Marker, RawRanked)>, StoreError> {
-        let believed = |query: &RankedQuery<'_>| match query.stats {
-            StatsWanted::WithLanguages => self.known_languages.of(query.product),
-            StatsWanted::No | StatsWanted::ByRating => Vec::new(),
-        };
-        let mut answers: Vec<Result<(Marker, RawRanked), Vec<Language>>> =
-            queries.iter().map(|query| Err(believed(query))).collect();
-        for _ in 0..QUERY_TRIES_MAX {
-            let open = answers.iter().zip(queries);
-            let calls = open.filter_map(|(answer, query)| {
-                Some(self.ranked_call(query, answer.as_ref().err()?))
-            });
-            let mut found = self.ask_all::<RankedAnswer>(calls).await?.into_iter();
-            for (answer, query) in answers.iter_mut().zip(queries) {
-                if let Err(believed) = answer
-                    && let Some(found) = found.next()
-                {
-                    *answer = self.read_ranked(query, believed, found)?;
-                    // A walk over many products would push out what readers need.
-                    if let (Err(languages), [query]) = (&*answer, queries) {
-                        self.known_languages.keep(query.product, languages);
-                    }
-                }
-            }
-            if answers.iter().all(Result::is_ok) {
-                return Ok(answers.into_iter().flatten().collect());
-            }
-        }
-        Err(StoreError::unavailable(
-            Store::PageIndex,
-            "a product's languages change faster than they can be read",
-        ))
-    }
-
-    fn ranked_call(&self, query: &RankedQuery<'_>, languages: &[Language]) -> Routed<'_> {
+    fn ranked_call(&self, query: &RankedQuery<'_>) -> Routed<'_> {
         let RankedQuery {
             product,
             filter,
@@ -178,118 +146,111 @@ impl RedisIndex {
             settled_at,
             stats,
         } = *query;
-        let stem = self
-            .keys
-            .stem(self.keys.partition_of(product), &product.escaped());
-        let keys_of = |filter: &Filter| set_keys(&stem, product, filter);
-        let mut keys = vec![self.marker_of(product)];
-        keys.extend(keys_of(filter));
-        let sets = keys.len() - 1;
-        if stats != StatsWanted::No {
-            for language in [filter.language(), None] {
-                let of_rating =
-                    |rating| keys_of(&Filter::new(language.cloned(), RatingSet::of([rating])));
-                keys.extend(Rating::ALL.into_iter().flat_map(of_rating));
-            }
-        }
-        if stats == StatsWanted::WithLanguages {
-            keys.push(Keys::languages_at(&stem));
-            for language in languages {
-                keys.extend(keys_of(&Filter::new(
-                    Some(language.clone()),
-                    filter.ratings(),
-                )));
-            }
-        }
+        let keys = [self.marker_of(product), self.keys.totals(product)];
         let position = match after {
             Some(cd) => cd.id.as_str(),
             None => "",
         };
+        let counted = match stats {
+            StatsWanted::No => "",
+            StatsWanted::ByRating => "ratings",
+            StatsWanted::WithLanguages => "languages",
+        };
         Routed::call(&self.scripts.ranked, &keys)
+            .arg(language_text(filter))
+            .arg(ratings_text(filter))
             .arg(order.to_string())
             .arg(skip)
             .arg(count)
             .arg(score_text(as_of))
             .arg(score_text(settled_at))
-            .arg(sets)
             .arg(position)
             .arg(score_text(after.map(|cd| cd.created_at)))
-    }
-
-    /// Reads an answer. `Err` with the product's languages if they are not those that the caller
-    /// believed.
-    fn read_ranked(
-        &self,
-        query: &RankedQuery<'_>,
-        believed: &[Language],
-        answer: RankedAnswer,
-    ) -> Result<Result<(Marker, RawRanked), Vec<Language>>, StoreError> {
-        let (
-            marker,
-            comments,
-            total,
-            settled,
-            all,
-            newest,
-            by_rating,
-            in_any_language,
-            last,
-            tags,
-            sizes,
-        ) = answer;
-        let mut comments: Vec<Cd> = comments
-            .iter()
-            .map(|(member, score)| cd_of(member, *score))
-            .collect::<Result<_, _>>()?;
-        if query.order == Order::Oldest {
-            comments.reverse();
-        }
-        let stats = match query.stats {
-            StatsWanted::No => None,
-            StatsWanted::ByRating | StatsWanted::WithLanguages => {
-                // The index scan finds names that are not languages.
-                let mut languages: Vec<Language> =
-                    tags.iter().filter_map(|tag| language(tag)).collect();
-                languages.sort();
-                let count = u64::try_from(languages.len()).unwrap_or(u64::MAX);
-                languages.truncate(Stats::LANGUAGES_MAX);
-                if languages != believed {
-                    return Ok(Err(languages));
-                }
-                let sets_a_language = query.filter.base_sets(query.product).len().max(1);
-                let by_language = sizes
-                    .chunks(sets_a_language)
-                    .map(|sizes| sizes.iter().sum());
-                Some(Stats {
-                    by_rating: rating_counts(by_rating)?,
-                    by_rating_in_any_language: rating_counts(in_any_language)?,
-                    by_language: languages.into_iter().zip(by_language).collect(),
-                    languages: count,
-                    last_commented_at: last.map(timestamp_of).transpose()?,
-                })
-            }
-        };
-        let newest = newest.map(timestamp_of).transpose()?;
-        Ok(Ok((
-            marker_of_fields(marker),
-            RawRanked {
-                comments,
-                total,
-                settled,
-                all,
-                newest,
-                stats,
-            },
-        )))
+            .arg(counted)
     }
 }
 
-fn set_keys(stem: &str, product: &ProductId, filter: &Filter) -> Vec<String> {
-    filter
-        .base_sets(product)
-        .iter()
-        .map(|set| Keys::base_set_at(stem, set))
-        .collect()
+fn read_ranked(
+    query: &RankedQuery<'_>,
+    fields: RankedFields,
+) -> Result<(Marker, RawRanked), StoreError> {
+    let (
+        marker,
+        members,
+        total,
+        settled,
+        all,
+        newest,
+        by_rating,
+        by_rating_in_any_language,
+        last_comment,
+        totals,
+    ) = fields;
+    let mut comments = Vec::with_capacity(members.len());
+    for member in &members {
+        comments.push(cd_of(member)?);
+    }
+    if query.order == Order::Oldest {
+        comments.reverse();
+    }
+    let stats = if query.stats == StatsWanted::No {
+        None
+    } else {
+        let found = FoundStats {
+            by_rating,
+            by_rating_in_any_language,
+            last_comment,
+            totals,
+        };
+        Some(found.read(query.filter)?)
+    };
+    let ranked = RawRanked {
+        comments,
+        total,
+        settled,
+        all,
+        newest: time_of_first(&newest)?,
+        stats,
+    };
+    Ok((marker_of_fields(marker), ranked))
+}
+
+impl FoundStats {
+    fn read(self, filter: &Filter) -> Result<Stats, StoreError> {
+        let ratings = filter.ratings().unwrap_or(RatingSet::ALL);
+        let mut by_language: BTreeMap<Language, u64> = BTreeMap::new();
+        for (field, count) in &self.totals {
+            // The index scan finds names that are not languages.
+            let Some((language, rating)) = language_and_rating(field) else {
+                continue;
+            };
+            let of_language = by_language.entry(language).or_default();
+            if ratings.contains(rating) {
+                *of_language += count;
+            }
+        }
+        let languages = u64::try_from(by_language.len()).unwrap_or(u64::MAX);
+        Ok(Stats {
+            by_rating: rating_counts(self.by_rating)?,
+            by_rating_in_any_language: rating_counts(self.by_rating_in_any_language)?,
+            by_language: by_language.into_iter().take(Stats::LANGUAGES_MAX).collect(),
+            languages,
+            last_commented_at: time_of_first(&self.last_comment)?,
+        })
+    }
+}
+
+fn language_text(filter: &Filter) -> &str {
+    match filter.language() {
+        Some(language) => language.as_str(),
+        None => model::ANY,
+    }
+}
+
+/// The digits of a filter's ratings.
+fn ratings_text(filter: &Filter) -> String {
+    let ratings = filter.ratings().unwrap_or(RatingSet::ALL);
+    ratings.iter().map(|rating| rating.as_str()).collect()
 }
 
 /// The score of an instant; empty without one.
@@ -300,22 +261,11 @@ fn score_text(instant: Option<Timestamp>) -> String {
     }
 }
 
-fn cd_of(member: &str, score: f64) -> Result<Cd, StoreError> {
-    let id =
-        CommentId::parse(member).map_err(|error| Malformed::new("member", error.to_string()))?;
-    Ok(Cd {
-        created_at: timestamp_of(score)?,
-        id,
-    })
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "scores are whole milliseconds, exact in a double"
-)]
-fn timestamp_of(score: f64) -> Result<Timestamp, StoreError> {
-    Ok(Timestamp::from_epoch_ms(score as i64)
-        .map_err(|error| Malformed::new("score", error.to_string()))?)
+fn time_of_first(members: &[String]) -> Result<Option<Timestamp>, StoreError> {
+    match members.first() {
+        Some(member) => Ok(Some(cd_of(member)?.created_at)),
+        None => Ok(None),
+    }
 }
 
 fn product_of(escaped: &str) -> Result<ProductId, Malformed> {

@@ -30,7 +30,7 @@ impl Rebuilds for RedisIndex {
     ) -> Result<Rebuild, StoreError> {
         let rebuild = Rebuild {
             token: process::new_ulid(),
-            servers: self.server_identity().await?,
+            servers: self.servers_that_keep_the_index().await?,
             partitions,
         };
         // The tokens come first: from then on, an earlier rebuild marks nothing. Its markers are
@@ -41,12 +41,8 @@ impl Rebuilds for RedisIndex {
             .map(|partition| self.keys.rebuild_token(*partition));
         let tokens = tokens.map(|key| Routed::new("SET", &key).arg(&rebuild.token));
         self.ask_all::<()>(tokens).await?;
-        let markers = rebuild
-            .partitions
-            .iter()
-            .map(|partition| self.keys.marker(*partition));
-        self.ask_all::<()>(markers.map(|key| Routed::new("UNLINK", &key)))
-            .await?;
+        let partitions: Vec<IndexPartition> = rebuild.partitions.iter().copied().collect();
+        self.remove_markers(&partitions).await?;
         self.remove_keys(Some(&rebuild)).await?;
         Ok(rebuild)
     }

@@ -8,7 +8,7 @@ use clap::{
     value_parser,
 };
 use derive_more::Debug;
-use model::BaseSet;
+use model::ProductId;
 
 use crate::{iam::IamLogin, keys::Keys};
 
@@ -127,8 +127,9 @@ impl RedisIndexConfig {
         }
     }
 
-    pub fn key_name(&self, set: &BaseSet) -> String {
-        Keys::new(&self.prefix, self.partitions).base_set(set)
+    /// The name of a product's key: `open`, `totals`, or another of its parts.
+    pub fn key_name(&self, product: &ProductId, part: &str) -> String {
+        Keys::new(&self.prefix, self.partitions).of_product(product, part)
     }
 }
 

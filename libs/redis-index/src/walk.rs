@@ -1,6 +1,6 @@
 //! Walks over all keys of the page index.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use page_index::{IndexPartition, Rebuild};
 use process::{Store, StoreError};
@@ -8,7 +8,7 @@ use process::{Store, StoreError};
 use crate::{
     RedisIndex,
     connection::{Layout, Node, Routed},
-    keys::Keys,
+    keys::{Keys, part_of_product},
 };
 
 const SCAN_COUNT: u32 = 1_000;
@@ -41,18 +41,29 @@ impl RedisIndex {
         Err(moving())
     }
 
-    async fn remove(&self, keys: Vec<String>, rebuild: Option<&Rebuild>) -> Result<(), StoreError> {
+    pub(super) async fn remove(
+        &self,
+        keys: Vec<String>,
+        rebuild: Option<&Rebuild>,
+    ) -> Result<(), StoreError> {
         let mut anyway = Vec::new();
-        let mut by_partition: BTreeMap<IndexPartition, Vec<String>> = BTreeMap::new();
+        let mut by_partition: BTreeMap<IndexPartition, BTreeSet<String>> = BTreeMap::new();
         for key in keys.into_iter().filter(|key| !Keys::is_rebuild_token(key)) {
             match (rebuild, self.keys.split(&key)) {
-                (Some(rebuild), Some((partition, _)))
+                (Some(rebuild), Some((partition, name)))
                     if rebuild.partitions.contains(&partition) =>
                 {
-                    let keys = by_partition
-                        .entry(partition)
-                        .or_insert_with(|| vec![self.keys.rebuild_token(partition)]);
-                    keys.push(key);
+                    let together = by_partition.entry(partition).or_default();
+                    // An edit may put the product's first comment into the index meanwhile. Its
+                    // totals and lists go together with any of its keys, so that they never imply a
+                    // removed key, and no list keeps a block.
+                    if let Some((product, _)) = part_of_product(name) {
+                        together.insert(self.keys.totals(&product));
+                        for part in ["open", "groups", "counts"] {
+                            together.insert(self.keys.of_product(&product, part));
+                        }
+                    }
+                    together.insert(key);
                 }
                 (Some(_), Some(_)) => {}
                 // A rebuild never fills partitions that do not exist, for example after their
@@ -66,9 +77,12 @@ impl RedisIndex {
             Some(rebuild) => rebuild.token.as_str(),
             None => "",
         };
-        let calls = by_partition
-            .into_values()
-            .map(|keys| Routed::call(&self.scripts.empty, &keys).arg(token));
+        let mut calls = Vec::with_capacity(by_partition.len());
+        for (partition, together) in by_partition {
+            let mut keys = vec![self.keys.rebuild_token(partition)];
+            keys.extend(together);
+            calls.push(Routed::call(&self.scripts.empty, &keys).arg(token));
+        }
         self.ask_all::<()>(calls).await?;
         Ok(())
     }

@@ -5,7 +5,7 @@
 
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use model::{
-    CommentId, Malformed, Placement, Revision, Timestamp,
+    CommentId, Malformed, RankEntry, Revision, Timestamp,
     journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
 };
 use process::{StoreError, now, random};
@@ -30,26 +30,17 @@ impl Table {
         &self,
         id: &CommentId,
         revision: Revision,
-        before: Option<Placement>,
-        after: Option<Placement>,
+        before: Option<RankEntry>,
+        after: Option<RankEntry>,
     ) -> Result<TransactWriteItem, StoreError> {
         // An entry is never replaced, because a placement that it names could be lost.
-        self.put_new(
-            &JournalEntry {
-                id: id.clone(),
-                revision,
-                before,
-                after,
-                is_report: false,
-            }
-            .to_item(),
-        )
+        self.put_new(&JournalEntry::change(id.clone(), revision, before, after).to_item())
     }
 
     /// Names a comment to the next `recent`, which compares all that is derived from it.
     /// `looked_for` is where a reader missed something. Of its product, the ranks in every language
     /// are compared.
-    pub async fn report(&self, id: &CommentId, looked_for: &Placement) -> Result<(), StoreError> {
+    pub async fn report(&self, id: &CommentId, looked_for: &RankEntry) -> Result<(), StoreError> {
         let entry = JournalEntry::report(id.clone(), looked_for.clone(), now(), random());
         let deadline = Instant::now() + self.config.started_within;
         // If the key is taken, a change or another report of this millisecond names the comment

@@ -42,7 +42,7 @@ impl Job {
     /// Checks one comment. `product` names another product to look in. The notes show what is there
     /// and what should be. It needs no lease, because its writes are conditional.
     pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Report {
-        let mut places = Places::default();
+        let mut places = Places::default().at_any_time();
         if let Some(product) = product {
             places.add(product, None);
         }
@@ -177,19 +177,19 @@ impl ComparisonRows {
         let mut rows = Self::default();
         let mut differences = collection.plan_duplicates().drift;
         let mut score = NOTHING.to_owned();
-        if let Some((placement, created_at)) = last {
-            for key in placement.duplicate_keys() {
+        if let Some(last) = &last {
+            for key in last.placement.duplicate_keys() {
                 rows.add(key.to_string(), ["duplicate", "right", COPY, COPY]);
             }
-            score = created_at.epoch_ms().to_string();
+            score = last.created_at.epoch_ms().to_string();
         }
         if let Some(ranks) = ranks {
-            if let Some((placement, _)) = last {
-                for set in placement.base_sets() {
+            if let Some(last) = &last {
+                for set in last.placement.base_sets() {
                     rows.add(set.to_string(), ["rank entry", "right", &score, &score]);
                 }
             }
-            differences.extend(plan_ranks(&collection.id, last, ranks).drift);
+            differences.extend(plan_ranks(&collection.id, last.as_ref(), ranks).drift);
         }
         for drift in &differences {
             rows.add_difference(drift, items, ranks, &score);
@@ -245,8 +245,9 @@ impl ComparisonRows {
                 let key = name(product, language.as_ref());
                 self.add(key, ["name", &state, "named", NOTHING]);
             }
-            // It has no row: what the item implies is unknown until it is complete.
-            Drift::IncompleteItem(_) => {}
+            // It has no row: what the item implies is unknown until it is complete. Counts are not of
+            // one comment.
+            Drift::IncompleteItem(_) | Drift::WrongCounts(_) => {}
             Drift::MissingEntry(index, key) => {
                 self.add(
                     format!("{index} {key}"),
@@ -281,10 +282,13 @@ fn aligned(cells: &[&str; 5], widths: [usize; 5]) -> String {
 }
 
 fn found_score(ranks: Option<&Ranks>, set: &BaseSet) -> String {
-    match ranks.and_then(|ranks| ranks.scores.get(set)) {
-        Some(score) => score.to_string(),
-        None => NOTHING.to_owned(),
+    let times = ranks.and_then(|ranks| ranks.times.get(set));
+    let scores = times.into_iter().flatten().map(|time| time.epoch_ms());
+    let scores = scores.map(|score| score.to_string()).collect::<Vec<_>>();
+    if scores.is_empty() {
+        return NOTHING.to_owned();
     }
+    scores.join(", ")
 }
 
 /// An attribute of a stale duplicate. The primary item's are on the line above the table.

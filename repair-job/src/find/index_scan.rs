@@ -1,24 +1,23 @@
-//! Finds suspects by a scan of the page index: every member of every base set, and every name.
+//! Finds suspects by a scan of the page index: every comment of it, every name, and wrong counts.
 //!
 //! The scan of the table cannot see superfluous entries in the page index. ADR 21 says how this
-//! scan does. It checks a comment's scores only in the languages that had names then. So the
-//! language of a set must have a name, and a member must be in no other language with that rating.
+//! scan does.
 //!
 //! While some batches are compared, the next ones are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::{join, try_join, try_join_all};
+use futures_util::future::{join, try_join_all};
 use model::{
-    BaseSet, CommentId, FilterKey, Language, ProductId,
+    CommentId, FilterKey, Language, ProductId, RankEntry,
     item::Image,
-    plan::reconcile::{Names, Ranks, base_sets_in, plan_ranks},
+    plan::reconcile::{Names, Ranks, plan_ranks},
 };
 use page_index::{IndexPart, IndexPartition, IndexScanPosition, Name, PageIndex};
 use process::{Remedy, Store, StoreError};
 use tokio::time::{Duration, Instant};
 
-use super::{ITEMS_PER_COMMENT, scores_of};
+use super::ITEMS_PER_COMMENT;
 use crate::{
     repair::{
         index_snapshot::IndexSnapshot,
@@ -40,44 +39,35 @@ pub(crate) const STEPS_OF_A_COMMENT: u64 = ITEMS_PER_COMMENT / 2;
 
 #[derive(Default)]
 struct Batch {
-    in_any_language: BTreeMap<ProductId, BTreeSet<CommentId>>,
-    in_a_language: BTreeMap<BaseSet, BTreeSet<CommentId>>,
+    members: BTreeMap<ProductId, BTreeMap<CommentId, BTreeSet<RankEntry>>>,
     member_count: usize,
     names: BTreeSet<Name>,
     strays: BTreeSet<(IndexPartition, String)>,
+    miscounted: BTreeSet<ProductId>,
     steps: usize,
 }
 
 impl Batch {
     fn is_full(&self) -> bool {
-        let names = self.names.len() + self.strays.len();
+        let names = self.names.len() + self.strays.len() + self.miscounted.len();
         self.member_count >= TOGETHER || names >= TOGETHER || self.steps >= STEPS_TOGETHER
     }
 
-    fn add_member(&mut self, set: BaseSet, id: CommentId) {
-        let ids = if set.language.is_some() {
-            self.in_a_language.entry(set).or_default()
-        } else {
-            self.in_any_language.entry(set.product).or_default()
-        };
-        self.member_count += usize::from(ids.insert(id));
+    fn add_member(&mut self, id: CommentId, entry: RankEntry) {
+        let product = entry.placement.product.clone();
+        let comments = self.members.entry(product).or_default();
+        let is_new = comments.entry(id).or_default().insert(entry);
+        self.member_count += usize::from(is_new);
     }
 
     fn by_product(&self) -> BTreeMap<ProductId, Self> {
         let mut parts: BTreeMap<ProductId, Self> = BTreeMap::new();
-        for (product, ids) in &self.in_any_language {
+        for (product, ids) in &self.members {
             parts
                 .entry(product.clone())
                 .or_default()
-                .in_any_language
+                .members
                 .insert(product.clone(), ids.clone());
-        }
-        for (set, ids) in &self.in_a_language {
-            parts
-                .entry(set.product.clone())
-                .or_default()
-                .in_a_language
-                .insert(set.clone(), ids.clone());
         }
         for name in &self.names {
             parts
@@ -90,29 +80,21 @@ impl Batch {
     }
 
     fn comments(&self) -> impl Iterator<Item = (CommentId, ProductId)> {
-        self.in_any_language
+        self.members
             .iter()
-            .flat_map(|(product, ids)| ids.iter().map(|id| (id.clone(), product.clone())))
+            .flat_map(|(product, ids)| ids.keys().map(|id| (id.clone(), product.clone())))
     }
 }
 
 /// What a scan reads of the page index.
 enum IndexEntry {
-    Member(BaseSet, CommentId),
+    Member(CommentId, RankEntry),
     Name(Name),
     /// A name among a partition's products that is not of a product in it.
     Stray(IndexPartition, String),
+    Miscounted(ProductId),
     /// Something that only a rebuild removes.
     Unreadable(String),
-}
-
-fn member(set: &BaseSet, id: &str) -> IndexEntry {
-    match CommentId::parse(id) {
-        Ok(id) => IndexEntry::Member(set.clone(), id),
-        Err(_) => {
-            IndexEntry::Unreadable(format!("the member {id:?} of {set} is not a comment's id"))
-        }
-    }
 }
 
 /// Reads the name of a product, which is escaped as in filter keys.
@@ -122,17 +104,6 @@ fn product_name(index: &PageIndex, partition: IndexPartition, name: String) -> I
             IndexEntry::Name((key.product, None))
         }
         Ok(_) | Err(_) => IndexEntry::Stray(partition, name),
-    }
-}
-
-fn language_name(product: &ProductId, name: &str) -> IndexEntry {
-    match Language::parse(name) {
-        Ok(language) if language.as_str() == name => {
-            IndexEntry::Name((product.clone(), Some(language)))
-        }
-        Ok(_) | Err(_) => {
-            IndexEntry::Unreadable(format!("the name {name:?} is not a language, of {product}"))
-        }
     }
 }
 
@@ -149,32 +120,6 @@ fn has_name(
         Some(language) => names.languages.contains(language),
         None => names.is_named,
     }
-}
-
-/// The set of the same rating and any language.
-fn of_any_language(set: &BaseSet) -> BaseSet {
-    BaseSet {
-        language: None,
-        ..set.clone()
-    }
-}
-
-/// The sets of the same rating and the product's other languages. A member of a language's set is
-/// in none of them.
-fn of_other_languages(set: &BaseSet, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
-    let Some(names) = names.get(&set.product) else {
-        return Vec::new();
-    };
-    let mut others = Vec::new();
-    for language in &names.languages {
-        if set.language.as_ref() != Some(language) {
-            others.push(BaseSet {
-                language: Some(language.clone()),
-                ..set.clone()
-            });
-        }
-    }
-    others
 }
 
 struct BatchesRead {
@@ -227,6 +172,7 @@ impl Finder for IndexScan<'_> {
         let mut comments: u64 = 0;
         for batch in &read.batches {
             suspects.strays.extend(batch.strays.iter().cloned());
+            suspects.miscounted.extend(batch.miscounted.iter().cloned());
             comments += u64::try_from(batch.comments().count()).unwrap_or(u64::MAX);
         }
         let steps = comments.saturating_mul(STEPS_OF_A_COMMENT);
@@ -294,12 +240,15 @@ impl<'run> IndexScan<'run> {
         batch.steps += 1;
         for entry in self.entries_of(part) {
             match entry {
-                IndexEntry::Member(set, id) => batch.add_member(set, id),
+                IndexEntry::Member(id, entry) => batch.add_member(id, entry),
                 IndexEntry::Name(name) => {
                     batch.names.insert(name);
                 }
                 IndexEntry::Stray(partition, name) => {
                     batch.strays.insert((partition, name));
+                }
+                IndexEntry::Miscounted(product) => {
+                    batch.miscounted.insert(product);
                 }
                 IndexEntry::Unreadable(what) => self
                     .run
@@ -319,16 +268,14 @@ impl<'run> IndexScan<'run> {
             IndexPart::Unknown(key) => vec![IndexEntry::Unreadable(format!(
                 "the key {key:?} is not the page index's"
             ))],
-            IndexPart::Members(sets) => {
-                let mut entries = Vec::new();
-                for (set, members) in sets {
-                    if self.is_current(&set.product) {
-                        let count = u64::try_from(members.len()).unwrap_or(u64::MAX);
-                        self.run.ledger.report().members += count;
-                        entries.extend(members.iter().map(|(id, _)| member(&set, id)));
-                    }
-                }
-                entries
+            IndexPart::Entries(mut comments) => {
+                comments.retain(|(_, entry)| self.is_current(&entry.placement.product));
+                let count = u64::try_from(comments.len()).unwrap_or(u64::MAX);
+                self.run.ledger.report().members += count;
+                let members = comments.into_iter();
+                members
+                    .map(|(id, entry)| IndexEntry::Member(id, entry))
+                    .collect()
             }
             IndexPart::Products(partition, names) => {
                 if !self.snapshot.has(partition) {
@@ -340,14 +287,12 @@ impl<'run> IndexScan<'run> {
                     .map(|name| product_name(index, partition, name))
                     .collect()
             }
-            IndexPart::Languages(product, names) => {
-                if !self.is_current(&product) {
-                    return Vec::new();
+            IndexPart::Miscounted(product) => {
+                if self.is_current(&product) {
+                    vec![IndexEntry::Miscounted(product)]
+                } else {
+                    Vec::new()
                 }
-                names
-                    .iter()
-                    .map(|name| language_name(&product, name))
-                    .collect()
             }
         }
     }
@@ -380,16 +325,10 @@ impl<'run> IndexScan<'run> {
         let empty = index
             .without_members(batch.names.iter().cloned().collect())
             .await?;
-        let mut products: BTreeSet<&ProductId> = batch.in_any_language.keys().collect();
-        products.extend(batch.in_a_language.keys().map(|set| &set.product));
+        let mut products: BTreeSet<&ProductId> = batch.members.keys().collect();
         products.extend(empty.iter().map(|(product, _)| product));
         let names = index.names(&products).await?;
-        let (mut suspects, in_a_language) = try_join(
-            self.suspects_in_any_language(batch, &names),
-            self.suspects_in_a_language(batch, &names),
-        )
-        .await?;
-        suspects.join(in_a_language);
+        let mut suspects = self.suspect_members(batch, &names).await?;
         // The last member and its name are removed in one step. So a name whose members were
         // repaired away before the names were read is gone.
         for (product, language) in empty {
@@ -400,7 +339,7 @@ impl<'run> IndexScan<'run> {
         Ok(suspects)
     }
 
-    async fn suspects_in_any_language(
+    async fn suspect_members(
         &self,
         batch: &Batch,
         names: &BTreeMap<ProductId, Names>,
@@ -421,72 +360,22 @@ impl<'run> IndexScan<'run> {
             .map(|image| ((&image.id, &image.placement.product), image))
             .collect();
         let no_names = Names::default();
-        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (product, ids) in &batch.in_any_language {
-            let names = names.get(product).unwrap_or(&no_names);
-            for set in base_sets_in(product, &names.languages) {
-                wanted.insert(set, ids.iter().collect());
-            }
-        }
-        let mut scores: BTreeMap<(&CommentId, &ProductId), BTreeMap<BaseSet, f64>> =
-            BTreeMap::new();
-        for ((set, id), score) in scores_of(&job.index, &wanted).await? {
-            scores
-                .entry((id, &set.product))
-                .or_default()
-                .insert(set.clone(), score);
-        }
         let mut suspects = Suspects::default();
-        for (id, product) in &keys {
-            let last = of_table
-                .get(&(id, product))
-                .map(|image| (&image.placement, image.created_at));
+        for (product, comments) in &batch.members {
             let names = names.get(product).unwrap_or(&no_names);
-            let ranks = Ranks {
-                names: [(product.clone(), names.clone())].into(),
-                scores: scores.remove(&(id, product)).unwrap_or_default(),
-            };
-            // A language without a name also counts as a difference. So a comment without
-            // differences was compared in all its sets.
-            if last.is_none() || !plan_ranks(id, last, &ranks).drift.is_empty() {
-                suspects
-                    .comments
-                    .entry(id.clone())
-                    .or_default()
-                    .add(product, None);
-            }
-        }
-        Ok(suspects)
-    }
-
-    /// Finds the members of languages' sets that do not fit. Such a member is missing from the set
-    /// of any language, or is in two languages. Or the language of its set is not named.
-    async fn suspects_in_a_language(
-        &self,
-        batch: &Batch,
-        names: &BTreeMap<ProductId, Names>,
-    ) -> Result<Suspects, StoreError> {
-        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for (set, ids) in &batch.in_a_language {
-            for other in of_other_languages(set, names) {
-                wanted.entry(other).or_default().extend(ids);
-            }
-            wanted.entry(of_any_language(set)).or_default().extend(ids);
-        }
-        let scores = scores_of(&self.run.job.index, &wanted).await?;
-        let mut suspects = Suspects::default();
-        for (set, ids) in &batch.in_a_language {
-            let language = set.language.as_ref();
-            let is_named = has_name(names, &set.product, language);
-            let of_any = of_any_language(set);
-            let others = of_other_languages(set, names);
-            for id in ids {
-                let is_right = is_named
-                    && scores.contains_key(&(&of_any, id))
-                    && !others.iter().any(|other| scores.contains_key(&(other, id)));
-                if !is_right {
+            for (id, entries) in comments {
+                let last = of_table.get(&(id, product)).map(|image| image.entry());
+                let ranks = Ranks::new(
+                    [(product.clone(), names.clone())].into(),
+                    entries.iter().cloned(),
+                );
+                // A language without a name also counts as a difference. So a comment without
+                // differences was compared in all its sets.
+                if last.is_none() || !plan_ranks(id, last.as_ref(), &ranks).drift.is_empty() {
                     let places = suspects.comments.entry(id.clone()).or_default();
-                    places.add(&set.product, language);
+                    for entry in entries {
+                        places.add_entry(entry);
+                    }
                 }
             }
         }

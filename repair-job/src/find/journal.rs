@@ -215,7 +215,16 @@ impl JournalPart {
     }
 
     fn add(&mut self, entry: JournalEntry) {
-        let places = Places::of(entry.placements());
+        let mut places = Places::default();
+        for placement in entry.placements() {
+            places.add(&placement.product, Some(&placement.language));
+        }
+        if entry.created_at.is_empty() {
+            places = places.at_any_time();
+        }
+        for created_at in entry.created_at {
+            places.add_time(created_at);
+        }
         if !entry.is_report {
             self.changed.insert(entry.id.clone());
         }
@@ -262,13 +271,12 @@ mod tests {
     fn row(window: Window, number: u64, ms: i64) -> JournalRow {
         let entry = match number % 7 {
             0 => Err(Malformed::new("journal entry", format!("entry {number}"))),
-            _ => Ok(JournalEntry {
-                id: CommentId::parse(&format!("c{number}")).unwrap(),
-                revision: model::Revision::after(None, window.from, 1),
-                before: None,
-                after: None,
-                is_report: false,
-            }),
+            _ => Ok(JournalEntry::change(
+                CommentId::parse(&format!("c{number}")).unwrap(),
+                model::Revision::after(None, window.from, 1),
+                None,
+                None,
+            )),
         };
         JournalRow {
             at: window.from.plus_ms(ms),

@@ -13,29 +13,4 @@ pub(crate) mod index_scan;
 pub(crate) mod journal;
 pub(crate) mod table_scan;
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use model::{BaseSet, CommentId};
-use page_index::PageIndex;
-use process::StoreError;
-
 pub(crate) const ITEMS_PER_COMMENT: u64 = 32;
-
-async fn scores_of<'wanted>(
-    index: &PageIndex,
-    wanted: &'wanted BTreeMap<BaseSet, BTreeSet<&'wanted CommentId>>,
-) -> Result<BTreeMap<(&'wanted BaseSet, &'wanted CommentId), f64>, StoreError> {
-    let mut asked = Vec::new();
-    for (set, ids) in wanted {
-        asked.push((set, ids.iter().map(|id| id.as_str()).collect()));
-    }
-    let mut found = BTreeMap::new();
-    for ((set, ids), scores) in wanted.iter().zip(index.scores(&asked).await?) {
-        for (id, score) in ids.iter().zip(scores) {
-            if let Some(score) = score {
-                found.insert((set, *id), score);
-            }
-        }
-    }
-    Ok(found)
-}

@@ -5,22 +5,22 @@
 //! *suspect*. The repair reads it again. So an item that was about to change does no harm, nor a
 //! collection that a scan returns in pieces.
 //!
-//! When a comment is right in the table, the table's own indexes may be asked for it, and its scores in its two base sets are also checked. The
-//! index scan finds superfluous entries.
+//! When a comment is right in the table, the table's own indexes may be asked for it, and its entry in
+//! the page index is also checked. The index scan finds superfluous entries.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    BaseSet, CommentId, Malformed,
+    CommentId, Malformed,
     item::{COMMENT_PREFIX, Image, attribute, comment_id_of_pk, text},
     plan::reconcile::{Collection, Places},
 };
+use page_index::Sought;
 use process::{Remedy, StoreError};
 use serde_dynamo::Item;
 use table::ItemKey;
 
-use super::scores_of;
 use crate::{
     repair::{
         index_snapshot::{IndexScope, IndexSnapshot},
@@ -138,7 +138,9 @@ impl<'run> TableScan<'run> {
         }
         right.retain(|image| image.status.is_published());
         for image in self.without_ranks(&right).await? {
-            suspects.insert(image.id.clone(), Places::of([&image.placement]));
+            // They may be in the index with another creation time.
+            let places = Places::of(&image.entry()).at_any_time();
+            suspects.insert(image.id.clone(), places);
         }
         Ok((suspects, checked))
     }
@@ -188,13 +190,15 @@ impl<'run> TableScan<'run> {
             .iter()
             .filter(|image| snapshot.has(index.partition_of(&image.placement.product)))
             .collect();
-        let mut wanted: BTreeMap<BaseSet, BTreeSet<&CommentId>> = BTreeMap::new();
-        for image in &comments {
-            for set in image.placement.base_sets() {
-                wanted.entry(set).or_default().insert(&image.id);
-            }
-        }
-        let scores = match scores_of(index, &wanted).await {
+        let sought: Vec<Sought<'_>> = comments
+            .iter()
+            .map(|image| Sought {
+                product: &image.placement.product,
+                id: &image.id,
+                times: Some([image.created_at].into()),
+            })
+            .collect();
+        let entries = match index.entries(&sought).await {
             // A key holds something other than a base set. `repair` finds the affected comments.
             Err(error) if error.remedy() == Remedy::Quarantine => return Ok(comments),
             // The duplicates are still checked.
@@ -202,15 +206,11 @@ impl<'run> TableScan<'run> {
                 snapshot.give_up(&error.to_string(), &self.run.ledger);
                 return Ok(Vec::new());
             }
-            scores => scores?,
+            entries => entries?,
         };
         let mut without = Vec::new();
-        for image in comments {
-            let is_right = image.placement.has_scores(
-                |set| scores.get(&(set, &image.id)).copied(),
-                image.created_at,
-            );
-            if !is_right {
+        for (image, entries) in comments.into_iter().zip(entries) {
+            if entries != [image.entry()] {
                 without.push(image);
             }
         }

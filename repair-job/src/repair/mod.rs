@@ -22,16 +22,19 @@
 pub(crate) mod index_snapshot;
 pub(crate) mod pipeline;
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use futures_util::{FutureExt, StreamExt, stream};
 use model::{
-    CommentId, FilterKey,
+    CommentId, FilterKey, ProductId, RankEntry,
     item::{Image, PlacedComment},
     plan::reconcile::{Collection, Drift, DriftKind, InvalidPrimary, Places, plan_ranks},
     planted::{self, Bug},
 };
-use page_index::Name;
+use page_index::{Name, Sought};
 use process::{Backoff, Remedy, StoreError, now};
 use table::Transacted;
 use tokio::time::Instant;
@@ -42,7 +45,7 @@ use crate::{
         pipeline::Suspects,
     },
     run::{
-        Run, index_is_away,
+        IndexAnswer, Run, answer_of_index, index_is_away,
         outcome::{CommentOutcome, Differences, RepairOutcome},
         settings::{JobSettings, ms},
     },
@@ -77,6 +80,7 @@ pub(crate) async fn repair_all(
     scope: &RepairScope<'_>,
     resumes: Option<&str>,
 ) -> Result<RepairOutcome, StoreError> {
+    repair_counts(run, &suspects, scope).await?;
     // Before the comments: a comment's repair may use an empty name again.
     repair_names(run, suspects.names, scope).await?;
     for (partition, name) in suspects.strays {
@@ -86,8 +90,9 @@ pub(crate) async fn repair_all(
         run.ledger.add_drift(DriftKind::ExtraName);
     }
     // Boxed, so that the future types of all callers do not nest too deeply for the compiler.
-    let repairing = suspects
-        .comments
+    let mut comments = suspects.comments;
+    search_products(run, &mut comments, scope).await?;
+    let repairing = comments
         .into_iter()
         .map(|(id, places)| repair(run, id, places, scope).boxed());
     let concurrency = run.job.settings.concurrency.max(1);
@@ -104,6 +109,64 @@ pub(crate) async fn repair_all(
         run.must_stop(resumes);
     }
     Ok(outcome)
+}
+
+/// Searches products for the comments whose creation times no finder knows. A page index may have to
+/// read the whole product, so this searches once for all of its comments. A product that cannot be
+/// read is left to the repair of each comment, which reports it.
+async fn search_products(
+    run: &Run<'_>,
+    comments: &mut BTreeMap<CommentId, Places>,
+    scope: &RepairScope<'_>,
+) -> Result<(), StoreError> {
+    let mut sought: BTreeMap<ProductId, Vec<CommentId>> = BTreeMap::new();
+    for (id, places) in &*comments {
+        for product in places.products() {
+            let is_in_scope = scope.index.has(run.job.index.partition_of(product));
+            if is_in_scope && places.times_in(product).is_none() {
+                sought.entry(product.clone()).or_default().push(id.clone());
+            }
+        }
+    }
+    let mut searches = Vec::new();
+    for (product, ids) in sought {
+        searches.push(search_product(run, product, ids).boxed());
+    }
+    let mut searches = stream::iter(searches).buffer_unordered(run.job.settings.concurrency.max(1));
+    while let Some(found) = searches.next().await {
+        for (product, id, entries) in found? {
+            if let Some(places) = comments.get_mut(&id) {
+                places.add_all_entries(&product, &entries);
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn search_product(
+    run: &Run<'_>,
+    product: ProductId,
+    ids: Vec<CommentId>,
+) -> Result<Vec<(ProductId, CommentId, Vec<RankEntry>)>, StoreError> {
+    let mut sought = Vec::with_capacity(ids.len());
+    for id in &ids {
+        sought.push(Sought {
+            product: &product,
+            id,
+            times: None,
+        });
+    }
+    let entries = match run.job.index.entries(&sought).await {
+        Err(error) if index_is_away(&error) || error.remedy() == Remedy::Quarantine => {
+            return Ok(Vec::new());
+        }
+        entries => entries?,
+    };
+    let mut found = Vec::with_capacity(ids.len());
+    for (id, entries) in ids.iter().zip(entries) {
+        found.push((product.clone(), id.clone(), entries));
+    }
+    Ok(found)
 }
 
 async fn repair(
@@ -144,6 +207,64 @@ async fn repair(
         run.interruption().is_some(),
     );
     outcome.map(|outcome| (id, outcome))
+}
+
+/// Repairs the counts of the products that a finder names, and of those of its comments. An edit of
+/// a miscounted product would fail.
+async fn repair_counts(
+    run: &Run<'_>,
+    suspects: &Suspects,
+    scope: &RepairScope<'_>,
+) -> Result<(), StoreError> {
+    let mut touched: BTreeSet<&ProductId> = suspects.miscounted.iter().collect();
+    for product in suspects.comments.values().flat_map(Places::products) {
+        if scope.index.has(run.job.index.partition_of(product)) {
+            touched.insert(product);
+        }
+    }
+    let mut checks = Vec::new();
+    for product in touched {
+        let is_suspect = suspects.miscounted.contains(product);
+        checks.push(repair_counts_of(run, product, is_suspect).boxed());
+    }
+    let mut checked = stream::iter(checks).buffer_unordered(run.job.settings.concurrency.max(1));
+    while let Some(repaired) = checked.next().await {
+        // The repair of the comments reports an index that is away.
+        match answer_of_index(repaired)? {
+            IndexAnswer::Answered(()) | IndexAnswer::Away(_) => {}
+        }
+    }
+    Ok(())
+}
+
+async fn repair_counts_of(
+    run: &Run<'_>,
+    product: &ProductId,
+    is_suspect: bool,
+) -> Result<(), StoreError> {
+    match recount_if_wrong(run, product, is_suspect).await {
+        Err(error) if error.remedy() == Remedy::Quarantine => {
+            run.ledger.add_unreadable_product(product, &error);
+            Ok(())
+        }
+        repaired => repaired,
+    }
+}
+
+async fn recount_if_wrong(
+    run: &Run<'_>,
+    product: &ProductId,
+    is_suspect: bool,
+) -> Result<(), StoreError> {
+    let index = &run.job.index;
+    if !is_suspect && !index.is_miscounted(product).await? {
+        return Ok(());
+    }
+    if run.job.settings.apply && !planted::has(Bug::WrongCountsStay) {
+        index.recount(product).await?;
+    }
+    run.ledger.add_wrong_counts(product);
+    Ok(())
 }
 
 async fn repair_names(
@@ -399,18 +520,9 @@ impl Repair<'_> {
     }
 
     fn places_in_scope(&self) -> Places {
-        let mut within = Places::default();
-        for (product, languages) in self.places.iter() {
-            let partition = self.run.job.index.partition_of(product);
-            if !self.scope.index.has(partition) {
-                continue;
-            }
-            within.add(product, None);
-            for language in languages {
-                within.add(product, Some(language));
-            }
-        }
-        within
+        let index = &self.run.job.index;
+        self.places
+            .within(|product| self.scope.index.has(index.partition_of(product)))
     }
 
     /// Repairs the entries in the page index that are in the scope, then reads the primary item
@@ -426,7 +538,7 @@ impl Repair<'_> {
             return Ok(());
         }
         let ranks = index.ranks(self.id, &places).await?;
-        let plan = plan_ranks(self.id, collection.last(), &ranks);
+        let plan = plan_ranks(self.id, collection.last().as_ref(), &ranks);
         if plan.edits.is_empty() {
             return Ok(());
         }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{CommentId, plan::reconcile::Places};
+use model::{CommentId, ProductId, plan::reconcile::Places};
 use page_index::{IndexPartition, Name};
 use process::StoreError;
 
@@ -39,6 +39,8 @@ pub(crate) struct Suspects {
     pub(crate) names: BTreeSet<Name>,
     /// Names among a partition's products that are not of a product in it.
     pub(crate) strays: BTreeSet<(IndexPartition, String)>,
+    /// Products whose counts in the page index are wrong.
+    pub(crate) miscounted: BTreeSet<ProductId>,
 }
 
 impl From<BTreeMap<CommentId, Places>> for Suspects {
@@ -57,6 +59,7 @@ impl Suspects {
         }
         self.names.extend(others.names);
         self.strays.extend(others.strays);
+        self.miscounted.extend(others.miscounted);
     }
 }
 

@@ -122,6 +122,14 @@ impl Ledger {
         report.add_difference();
     }
 
+    /// Counts a product with wrong counts, once. A run that repairs has repaired it.
+    pub(crate) fn add_wrong_counts(&self, product: &ProductId) {
+        if self.is_new(product.as_str(), "has wrong counts") {
+            tracing::warn!(%product, "the page index counted its comments wrong");
+            self.add_drift(DriftKind::WrongCounts);
+        }
+    }
+
     /// Counts a comment of an author. A run that repairs has deleted it.
     pub(crate) fn add_erased(&self) {
         let mut report = self.report();

@@ -29,7 +29,7 @@ pub async fn remembered(table: &Table) -> Result<BTreeMap<CommentId, Places>, St
     let mut comments = BTreeMap::new();
     for (name, known) in remembered {
         if let Ok(id) = CommentId::parse(&name) {
-            comments.insert(id, known.places);
+            comments.insert(id, known.places.at_any_time());
         }
     }
     Ok(comments)

@@ -80,6 +80,8 @@ pub(crate) async fn remember_rebuild(
         if let Some(stored) = &stored {
             next.before = Some(stored.token.clone());
             next.check = stored.check.clone();
+            // What these have evicted concerns the other partitions.
+            next.servers = stored.servers.clone();
         }
         let is_replaced = table
             .replace_state(CONFIRMATION, INDEX, stored.as_ref(), &next)
@@ -110,9 +112,9 @@ impl<'run> Confirmer<'run> {
         self.last.elapsed() >= self.run.job.settings.confirm_every
     }
 
-    /// Confirms if possible. Returns `false` when the servers have changed since the run began, or
-    /// answer again after a failure. The run must then end, and the next run begins with what they
-    /// may have lost.
+    /// Confirms if possible. Returns `false` when the servers have changed since the run began, have
+    /// evicted keys, or answer again after a failure. The run must then end, and the next run begins
+    /// with what they may have lost.
     ///
     /// # Errors
     /// The table's. A page index that does not answer only prevents the confirmation.
@@ -135,6 +137,11 @@ impl<'run> Confirmer<'run> {
             Err(Refusal::BeginAnew) => {
                 let why = "its servers have changed since the run began, or did not answer; the next run resumes";
                 self.refusal = Some(why.to_owned());
+                Ok(false)
+            }
+            Err(Refusal::GiveUp(why)) => {
+                tracing::error!(why, "the page index is not confirmed");
+                snapshot.give_up(why, &self.run.ledger);
                 Ok(false)
             }
             Err(Refusal::Failed(error)) => Err(error),
@@ -206,6 +213,13 @@ impl<'run> Confirmer<'run> {
                     since,
                     loses_readers,
                 } => self.report_losses(&what, since, loses_readers),
+                Step::RemoveMarkers => {
+                    let marks = index.marks(table_id).await?;
+                    let marked: Vec<_> = marks.iter().map(|(partition, _)| *partition).collect();
+                    index.remove_markers(&marked).await?;
+                }
+                Step::GiveUp(why) => return Err(Refusal::GiveUp(why)),
+                Step::Refuse(why) => return Err(Refusal::Because(why)),
                 Step::BeginAnew => return Err(Refusal::BeginAnew),
                 Step::CheckLosses(check) => self.check_losses(check, snapshot, &mut stored).await?,
                 Step::Sample => {
@@ -376,6 +390,7 @@ fn of_index(snapshot: &IndexSnapshot) -> RepairScope<'_> {
 enum Refusal {
     Because(String),
     BeginAnew,
+    GiveUp(&'static str),
     Failed(StoreError),
 }
 

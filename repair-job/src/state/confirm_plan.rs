@@ -38,6 +38,9 @@ pub(crate) struct Check {
     pub(crate) to: Timestamp,
 }
 
+const EVICTED: &str = "Redis has evicted keys since the last confirmation, so the page index is not believed until it is \
+                       rebuilt; a rebuild needs the maxmemory-policy noeviction or volatile-…";
+
 /// Partitions with the tokens in their markers.
 pub(crate) type Tokens = Vec<(IndexPartition, String)>;
 
@@ -69,6 +72,12 @@ pub(crate) enum Step {
         since: Timestamp,
         loses_readers: bool,
     },
+    /// Remove this table's markers. Readers do not believe the index until the rebuild that follows.
+    RemoveMarkers,
+    /// End the run, which has lost the index for this reason.
+    GiveUp(&'static str),
+    /// Confirm nothing, for this reason.
+    Refuse(String),
     /// End the run: the servers are not those that it began with. The next run begins with what
     /// they may have lost.
     BeginAnew,
@@ -89,6 +98,9 @@ pub(crate) fn plan(
     settings: &JobSettings,
     [of_new_table, next]: [String; 2],
 ) -> Vec<Step> {
+    if let Some(steps) = after_evictions(seen) {
+        return steps;
+    }
     let (known, mut steps) = judge(seen, settings, of_new_table);
     if seen.servers != seen.began_with {
         steps.push(Step::BeginAnew);
@@ -125,6 +137,29 @@ pub(crate) fn plan(
     }
     steps.push(Step::Confirm { read, token: next });
     steps
+}
+
+/// All steps for an index from which keys may have been evicted, or may be at any time. Nothing says
+/// which keys, so a repair of what changed lately does not suffice.
+fn after_evictions(seen: &Seen<'_>) -> Option<Vec<Step>> {
+    if let Some(stored) = seen.stored
+        && seen.servers.may_have_evicted_since(&stored.servers)
+    {
+        // The markers go first: a run that dies in between finds the evicted keys again.
+        let counted = LastConfirmation {
+            servers: seen.servers.clone(),
+            ..stored.clone()
+        };
+        return Some(vec![
+            Step::RemoveMarkers,
+            Step::Store(counted),
+            Step::GiveUp(EVICTED),
+        ]);
+    }
+    let policy = seen.servers.evicting_policy()?;
+    Some(vec![Step::Refuse(format!(
+        "maxmemory-policy is {policy}, so Redis may evict keys of the page index; it must be noeviction or volatile-…"
+    ))])
 }
 
 /// All partitions, with one token.
@@ -390,6 +425,9 @@ mod tests {
                     minute(since)
                 )
             }
+            Step::RemoveMarkers => "remove the markers".to_owned(),
+            Step::GiveUp(why) => format!("give up: {why}"),
+            Step::Refuse(why) => format!("refuse: {why}"),
             Step::BeginAnew => "begin anew".to_owned(),
             Step::CheckLosses(check) => format!("check {}", span_text(check)),
             Step::Sample => "sample".to_owned(),
@@ -518,6 +556,40 @@ mod tests {
             &marks,
             ["a", "a"],
         ));
+    }
+
+    #[test]
+    fn an_index_that_may_lack_evicted_keys_is_not_repaired_but_rebuilt() {
+        let marks = [('a', mark("2", at(-12 * 60 * MINUTE_MS), at(-5 * MINUTE_MS)))];
+        let last = LastConfirmation {
+            servers: servers("r/h/noeviction/3"),
+            ..remembered("2", Some("1"))
+        };
+        let evicting = "r/h/allkeys-lru/3";
+        let evicted = "r/h/noeviction/4";
+        let plans = [
+            planned(
+                "a server may evict keys",
+                Some(&last),
+                &marks,
+                [evicting, evicting],
+            ),
+            planned(
+                "a server has evicted keys",
+                Some(&last),
+                &marks,
+                [evicted, "r/h/noeviction/3"],
+            ),
+        ];
+        let expected = expect![[r#"
+            a server may evict keys:
+              refuse: maxmemory-policy is allkeys-lru, so Redis may evict keys of the page index; it must be noeviction or volatile-…
+            a server has evicted keys:
+              remove the markers
+              store 2 after 1, nothing to check
+              give up: Redis has evicted keys since the last confirmation, so the page index is not believed until it is rebuilt; a rebuild needs the maxmemory-policy noeviction or volatile-…
+        "#]];
+        expected.assert_eq(&plans.concat());
     }
 
     #[test]

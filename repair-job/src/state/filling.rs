@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{FutureExt, TryStreamExt, stream};
 use model::{
-    CommentId, FilterKey, Timestamp,
-    item::{PlacedComment, comment_id_of_pk},
-    plan::{index_edits, reconcile::Places},
+    CommentId, FilterKey, ProductId, Timestamp,
+    item::comment_id_of_pk,
+    plan::{IndexEdit, index_edits, reconcile::Places},
     primaries::PRIMARIES_SHARDS,
 };
-use page_index::{IndexPartition, Rebuild};
+use page_index::{IndexPartition, PageIndex, Rebuild};
 use parking_lot::Mutex;
-use process::{StoreError, now};
+use process::{Remedy, StoreError, now};
 use serde::{Deserialize, Serialize};
 use table::{InvalidEntry, Position};
 use tokio::time::Instant;
@@ -213,25 +213,24 @@ impl Finder for Filler<'_> {
         let read = part.rows.len() as u64;
         for comment in part.rows {
             match comment {
-                Ok(PlacedComment {
-                    id,
-                    placement,
-                    created_at,
-                    ..
-                }) => {
-                    if filled.contains(&index.partition_of(&placement.product)) {
-                        edits.extend(index_edits(&id, Some((&placement, created_at)), &[]));
+                Ok(comment) => {
+                    if filled.contains(&index.partition_of(&comment.placement.product)) {
+                        edits.extend(index_edits(&comment.id, Some(&comment.entry()), &[]));
                     }
                 }
                 Err(InvalidEntry { key, problem, .. }) => {
                     match (comment_id_of_pk(&key.pk), FilterKey::parse(&key.sk)) {
-                        (Some(id), Ok(of)) => invalid.entry(id).or_default().add(&of.product, None),
+                        (Some(id), Ok(of)) => {
+                            let mut places = Places::default().at_any_time();
+                            places.add(&of.product, None);
+                            invalid.entry(id).or_default().join(&places);
+                        }
                         _ => run.ledger.add_unresolved(problem.to_string()),
                     }
                 }
             }
         }
-        index.apply(&edits).await?;
+        apply(index, &edits).await?;
         run.ledger.report().items += read;
         self.from = part.next.clone();
         Ok(Some(Finding {
@@ -246,6 +245,21 @@ impl Finder for Filler<'_> {
     fn resumes(&self) -> String {
         RESUMES.to_owned()
     }
+}
+
+/// Applies edits. If the index holds a product whose keys contradict each other, counts the products
+/// again and applies the edits once more. Otherwise the rebuild would fail at the same position
+/// whenever it is resumed.
+async fn apply(index: &PageIndex, edits: &[IndexEdit]) -> Result<(), StoreError> {
+    match index.apply(edits).await {
+        Err(error) if error.remedy() == Remedy::Quarantine => {}
+        applied => return applied,
+    }
+    let products: BTreeSet<&ProductId> = edits.iter().map(|edit| &edit.product).collect();
+    for product in products {
+        index.recount(product).await?;
+    }
+    index.apply(edits).await
 }
 
 async fn resumable(

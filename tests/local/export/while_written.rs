@@ -12,7 +12,7 @@ use local_stack::import::to_line;
 
 use super::{Exporter, field};
 use crate::fixture::{
-    data::{comment_id, new_comment, product},
+    data::{comment_id, entry, new_comment, product},
     gate::{self, Gate},
 };
 
@@ -58,7 +58,7 @@ impl Writer<'_> {
         history.push((now(), comment.map(|comment| to_line(comment).unwrap())));
         // A reader may have missed it, where it is or where it was.
         let product = product(&format!("p{}", self.random.random_range(0..9)));
-        let looked_for = Filter::ANY.placement_in(&product);
+        let looked_for = entry(&Filter::ANY.placement_in(&product), now());
         table.report(&id, &looked_for).await.unwrap();
     }
 

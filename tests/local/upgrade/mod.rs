@@ -6,20 +6,23 @@
 //! upgrade it.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{Read, Write},
     path::{Path, PathBuf},
 };
 
 use flate2::read::GzDecoder;
-use model::CommentAttributes;
+use model::{CommentAttributes, Revision, journal::JournalEntry, plan::reconcile::DriftKind};
+use process::now;
+use repair_job::exit;
 use serde_dynamo::Item;
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{
         api::Served,
-        data::comment_id,
+        data::{self, comment_id},
         folder_in_memory,
         http::Http,
         pagemark,
@@ -166,4 +169,32 @@ async fn a_table_of_an_earlier_version_is_audited_indexed_and_written_to() {
         );
         stores.finish().await;
     }
+}
+
+/// Entries of the journal have named creation times since version 0.3. Until the last entry without
+/// them is gone, `recent` looks for its comment at any time.
+#[tokio::test]
+async fn a_rank_that_a_journal_entry_of_an_earlier_version_names_is_removed() {
+    let stores = Stores::start_ready_with_redis().await;
+    let product = data::product("imported");
+    stores.create_all(0..300, |_| product.clone()).await;
+    stores.deliver_all().await;
+    let ghost = comment_id("ghost");
+    let entry = data::entry(&data::placement(&product, "en", 2), data::at_ms(5));
+    let rank = data::index_comment(&ghost, &entry.placement, entry.created_at);
+    stores.index.apply(&rank).await.unwrap();
+    let revision = Revision::after(None, now(), 1);
+    let deletion = JournalEntry {
+        created_at: BTreeSet::new(),
+        ..JournalEntry::change(ghost, revision, Some(entry), None)
+    };
+    let item = serde_dynamo::to_item(deletion.to_item()).unwrap();
+    stores.put_raw(item).await;
+    let report = expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
+    assert_eq!(
+        report.drifted.get(&DriftKind::OrphanRank),
+        Some(&2),
+        "{report}"
+    );
+    stores.finish().await;
 }

@@ -51,9 +51,14 @@ async fn a_partition_lists_exactly_the_products_that_have_comments() {
     for number in 0..COMMENTS {
         let id = data::comment_id(&format!("c{number}"));
         let placement = placement_of(number);
-        created.extend(data::index_comment(&id, &placement, now()));
+        let created_at = now();
+        created.extend(data::index_comment(&id, &placement, created_at));
         if is_deleted(number) {
-            deleted.extend(index_edits(&id, None, &[placement]));
+            deleted.extend(index_edits(
+                &id,
+                None,
+                &[data::entry(&placement, created_at)],
+            ));
         } else {
             expected.insert(placement.product);
         }

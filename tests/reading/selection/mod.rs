@@ -13,7 +13,7 @@ use model::{
     Cd, Filter, Language, Order, ProductId, RatingCounts, RatingSet, Timestamp, plan::index_edits,
 };
 use page_index::{
-    CommentPosition, PageIndex, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
+    CommentPosition, IndexPart, PageIndex, PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
 };
 use process::now;
 use rand::{
@@ -53,11 +53,17 @@ pub(crate) async fn fill(index: &PageIndex, products: &[Product], random: &mut S
         }
         let language = ["en", "pt-BR", "zh-Hant"].choose(random).unwrap();
         let before = data::placement(&last.product, language, random.random_range(1..=5));
-        let all = [before.clone(), last.clone()];
-        first.extend(data::index_comment(id, &before, created_at));
-        then.extend(index_edits(id, Some((last, created_at)), &all));
+        let last = data::entry(last, created_at);
+        // A third of those had another creation time before.
+        let moved_ms = [0, 0, -1][random.random_range(0..3)];
+        let all = [
+            data::entry(&before, created_at.plus_ms(moved_ms)),
+            last.clone(),
+        ];
+        first.extend(index_edits(id, Some(&all[0]), &[]));
+        then.extend(index_edits(id, Some(&last), &all));
         let deleted = data::comment_id(&format!("deleted.{id}"));
-        first.extend(data::index_comment(&deleted, &before, created_at));
+        first.extend(index_edits(&deleted, Some(&all[0]), &[]));
         then.extend(index_edits(&deleted, None, &all));
     }
     first.shuffle(random);
@@ -226,6 +232,62 @@ async fn every_rank_of_every_filter_is_that_of_a_brute_force_sort() {
             for product in &products {
                 check_product(&index, product, &mut random).await;
             }
+        }
+    })
+    .await;
+}
+
+/// The parts of an index that a scan finds wrong, and the number of members that it finds.
+async fn scan(index: &PageIndex) -> (Vec<IndexPart>, usize) {
+    let mut position = index.begin_index_scan().await.unwrap();
+    let mut wrong = Vec::new();
+    let mut members = 0;
+    while let Some(part) = index.next_index_part(&mut position).await.unwrap() {
+        match part {
+            IndexPart::Entries(entries) => members += entries.len(),
+            IndexPart::Products(..) | IndexPart::Nothing => {}
+            IndexPart::Miscounted(_) | IndexPart::Unknown(_) | IndexPart::Unreadable(..) => {
+                wrong.push(part);
+            }
+        }
+    }
+    (wrong, members)
+}
+
+/// In Redis, its blocks and groups are cut, emptied and removed.
+#[tokio::test]
+async fn a_large_product_that_grows_and_shrinks_at_random_keeps_its_ranks() {
+    for_each_index(async |index| {
+        let mut random = StdRng::seed_from_u64(21);
+        for shape in [SHAPES[0], SHAPES[4], SHAPES[12]] {
+            let mut product = shapes::product(shape, 18_000, &mut random);
+            fill(&index, std::slice::from_ref(&product), &mut random).await;
+            product.comments.shuffle(&mut random);
+            while !product.comments.is_empty() {
+                let number = product.comments.len();
+                assert_eq!(
+                    scan(&index).await,
+                    (Vec::new(), number),
+                    "{}",
+                    product.shape
+                );
+                let filters = filters();
+                for filter in [&Filter::ANY, filters.choose(&mut random).unwrap()] {
+                    let total = product.listing(filter, Order::Newest).len() as u64;
+                    let skips: Vec<u64> = (0..10).map(|_| random.random_range(0..=total)).collect();
+                    let as_of = product.comments.choose(&mut random).unwrap().cd.created_at;
+                    check_ranks(&index, &product, filter, None, &skips).await;
+                    check_ranks(&index, &product, filter, Some(as_of), &skips).await;
+                }
+                let removed = product.comments.split_off(number / 3);
+                let mut edits = Vec::new();
+                for comment in &removed {
+                    let entry = data::entry(&comment.placement, comment.cd.created_at);
+                    edits.extend(index_edits(&comment.cd.id, None, &[entry]));
+                }
+                index.apply(&edits).await.unwrap();
+            }
+            assert_eq!(scan(&index).await, (Vec::new(), 0));
         }
     })
     .await;

@@ -21,7 +21,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Cd, Comment, CommentId, Order, PageSize, Timestamp,
+    Cd, Comment, CommentId, Order, PageSize, RankEntry, Timestamp,
     planted::{self, Bug},
 };
 use process::StoreError;
@@ -250,14 +250,17 @@ impl<'page> Join<'page> {
             let (sign, looked_for, since) = match comment {
                 None => (
                     DriftSign::RankWithoutComment,
-                    filter.placement_in(product),
+                    RankEntry {
+                        placement: filter.placement_in(product),
+                        created_at: cd.created_at,
+                    },
                     None,
                 ),
                 // Its row may be where the table was not read any more.
                 Some(_) if self.cut_at.is_some() => continue,
                 Some(found) => (
                     DriftSign::MissingDuplicate,
-                    found.placement(),
+                    found.entry(),
                     Some(found.revision.instant()),
                 ),
             };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::{
-    CommentId, FilterKey, Language, Malformed,
+    Cd, CommentId, FilterKey, Language, Malformed,
     item::{attribute, comment_id_of_pk},
     plan::reconcile::Places,
 };
@@ -18,7 +18,7 @@ pub struct QuarantinedBatch {
 impl QuarantinedBatch {
     /// Reads a document of the format that the service and the functions write: the invocation
     /// event is the text `payload` (AWS Lambda, "Retain discarded records for a DynamoDB event
-    /// source"). It reads only keys and languages, so that a record with broken images still names
+    /// source"). It reads only keys, languages and times, so that a record with broken images still names
     /// its comment.
     pub fn read(document: &[u8]) -> Self {
         let mut batch = Self {
@@ -69,13 +69,19 @@ fn read_record(record: &Value) -> Result<(CommentId, Places), String> {
     };
     let mut places = Places::default();
     places.add(&key.product, key.filter.language());
-    for image in [
-        "/dynamodb/OldImage/language/S",
-        "/dynamodb/NewImage/language/S",
-    ] {
-        if let Some(Ok(language)) = text_at(record, image).map(Language::parse_stored) {
+    let mut has_times = false;
+    for image in ["OldImage", "NewImage"] {
+        let language = text_at(record, &format!("/dynamodb/{image}/language/S"));
+        if let Some(Ok(language)) = language.map(Language::parse_stored) {
             places.add(&key.product, Some(&language));
         }
+        if let Some(Ok(cd)) = text_at(record, &format!("/dynamodb/{image}/cd/S")).map(Cd::parse) {
+            places.add_time(cd.created_at);
+            has_times = true;
+        }
+    }
+    if !has_times {
+        places = places.at_any_time();
     }
     Ok((id, places))
 }

@@ -5,8 +5,14 @@ use serde_dynamo::{AttributeValue, Item};
 
 use super::{CommentItem, NoBlob, PRIMARY_ONLY, PlacedComment, attribute, malformed};
 use crate::{
-    blob, comment::Placement, error::Malformed, filter::FilterKey, id::CommentId,
-    revision::Revision, status::Status, timestamp::Timestamp,
+    blob,
+    comment::{Placement, RankEntry},
+    error::Malformed,
+    filter::FilterKey,
+    id::CommentId,
+    revision::Revision,
+    status::Status,
+    timestamp::Timestamp,
 };
 
 /// Reads everything that the repair job cannot supply.
@@ -63,6 +69,14 @@ impl<'item> Image<'item> {
             revision,
             item,
         })
+    }
+
+    /// The entry in the page index that it implies if it is published.
+    pub fn entry(&self) -> RankEntry {
+        RankEntry {
+            placement: self.placement.clone(),
+            created_at: self.created_at,
+        }
     }
 
     /// The image of a published comment.

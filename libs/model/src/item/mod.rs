@@ -14,7 +14,7 @@ use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
     blob::{self, BlobFormat, CommentBlob},
-    comment::{Cd, Comment, CommentText, Placement},
+    comment::{Cd, Comment, CommentText, Placement, RankEntry},
     error::Malformed,
     filter::FilterKey,
     id::CommentId,
@@ -455,6 +455,14 @@ pub struct PlacedComment {
 }
 
 impl PlacedComment {
+    /// The entry in the page index that it implies if it is published.
+    pub fn entry(&self) -> RankEntry {
+        RankEntry {
+            placement: self.placement.clone(),
+            created_at: self.created_at,
+        }
+    }
+
     pub fn primaries_key(&self) -> PrimariesKey {
         PrimariesKey::of(
             &self.placement.product,

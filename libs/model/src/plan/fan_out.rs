@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde_dynamo::Item;
 
 use crate::{
-    comment::Placement,
     filter::FilterKey,
     id::CommentId,
     item::Image,
@@ -68,5 +67,6 @@ fn implied_keys(change: &CommentChange<'_>) -> BTreeSet<FilterKey> {
         return BTreeSet::new();
     }
     let seen = change.seen.iter();
-    seen.flat_map(Placement::duplicate_keys).collect()
+    seen.flat_map(|entry| entry.placement.duplicate_keys())
+        .collect()
 }

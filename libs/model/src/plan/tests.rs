@@ -8,10 +8,11 @@ use itertools::Itertools;
 use proptest::prelude::*;
 use serde_dynamo::{AttributeValue, Item};
 
-use super::{DuplicateWrite, plan_fan_out, plan_index_edits};
+use super::{DuplicateWrite, index_edits, plan_fan_out, plan_index_edits};
 use crate::{
-    comment::Comment,
+    comment::{Comment, RankEntry},
     filter::BaseSet,
+    id::CommentId,
     item::{
         Image,
         tests::{comment, primary_item},
@@ -75,6 +76,9 @@ fn records(script: &str) -> Vec<EventRecord> {
         let new = rest.split_once(' ').map(|(language, rating)| {
             let (rating, mark) = rating.split_once(' ').unwrap_or((rating, "published"));
             let mut new = comment(id, product, language, rating.parse().unwrap());
+            // So another rating is another creation time, too.
+            let rating_ms = i64::from(new.rating.get());
+            new.created_at = new.created_at.plus_ms(rating_ms);
             let is_invalid = mark == "!";
             new.status = if is_invalid {
                 Status::Published
@@ -142,6 +146,28 @@ fn planned(script: &str) -> String {
 fn set_names<'edit>(sets: impl Iterator<Item = &'edit BaseSet>) -> String {
     sets.map(|set| set.to_string().replace("PRODUCT#p:", ""))
         .join(" ")
+}
+
+fn entry(rating: u64, ms: i64) -> RankEntry {
+    RankEntry {
+        placement: comment("c1", "p", "en", rating).placement(),
+        created_at: Timestamp::from_epoch_ms(ms).unwrap(),
+    }
+}
+
+#[test]
+fn an_edit_names_the_creation_times_of_the_entries_that_go() {
+    for (seen, last, expected) in [
+        (vec![entry(4, 1)], Some(entry(4, 1)), vec![]),
+        (vec![entry(4, 1), entry(5, 1)], Some(entry(5, 1)), vec![1]),
+        (vec![entry(4, 1), entry(4, 2)], Some(entry(4, 2)), vec![1]),
+        (vec![entry(4, 1), entry(5, 2)], None, vec![1, 2]),
+    ] {
+        let id = CommentId::parse("c1").unwrap();
+        let edits = index_edits(&id, last.as_ref(), &seen);
+        let times = edits[0].remove_at.iter().map(|time| time.epoch_ms());
+        assert_eq!(times.collect_vec(), expected, "{seen:?} {last:?}");
+    }
 }
 
 #[test]
@@ -255,11 +281,12 @@ fn a_record_that_lacks_an_image_is_malformed() {
     assert!(decode_record(&foreign).is_err());
 }
 
-/// Duplicates and base-set entries: what the two handlers keep.
+/// Duplicates and base-set entries: what the two handlers keep. Entries are found by their creation
+/// times alone, as in Redis.
 #[derive(Debug, Default, Clone, PartialEq)]
 struct Derived {
     duplicates: BTreeMap<(String, String), Vec<(String, String)>>,
-    entries: BTreeSet<(String, String)>,
+    entries: BTreeMap<(String, String), BTreeSet<(Timestamp, String)>>,
 }
 
 impl Derived {
@@ -289,13 +316,11 @@ impl Derived {
             };
         }
         for edit in batch.iter().flat_map(plan_index_edits).take(cut) {
-            self.entries.extend(
-                edit.add
-                    .iter()
-                    .map(|set| (set.to_string(), edit.id.to_string())),
-            );
-            for set in &edit.remove {
-                self.entries.remove(&(set.to_string(), edit.id.to_string()));
+            let of_comment = (edit.product.to_string(), edit.id.to_string());
+            let entries = self.entries.entry(of_comment).or_default();
+            entries.retain(|(time, _)| !edit.remove_at.contains(time));
+            for set in &edit.add {
+                entries.insert((edit.created_at.unwrap(), set.to_string()));
             }
         }
     }
@@ -388,7 +413,11 @@ proptest! {
         for batch in history[done..].chunks(last_batch_size) {
             actual.apply(batch, usize::MAX);
         }
-        prop_assert_eq!(&actual, &expected);
-        prop_assert_eq!((actual.duplicates.len(), actual.entries.len()), (31 * visible, 2 * visible));
+        let entries: usize = actual.entries.values().map(BTreeSet::len).sum();
+        prop_assert_eq!((actual.duplicates.len(), entries), (31 * visible, 2 * visible));
+        prop_assert_eq!(actual.duplicates, expected.duplicates);
+        for (comment, entries) in actual.entries {
+            prop_assert_eq!(Some(&entries), expected.entries.get(&comment));
+        }
     }
 }

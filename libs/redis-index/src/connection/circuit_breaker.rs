@@ -119,7 +119,25 @@ fn open() -> RedisError {
 
 #[cfg(test)]
 mod tests {
+    use std::error::Error;
+
     use super::*;
+    use crate::error::store_error;
+
+    #[test]
+    fn an_error_with_all_its_causes_says_once_that_a_server_did_not_answer() {
+        let error = store_error(open());
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(source) = cause {
+            text += &format!(": {source}");
+            cause = source.source();
+        }
+        let says = text
+            .matches("it did not answer in time a moment ago")
+            .count();
+        assert_eq!(says, 1, "{text}");
+    }
 
     #[test]
     fn one_caller_probes_a_silent_server_and_the_others_fail_at_once() {

@@ -19,7 +19,7 @@ use redis::{
     Client, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value,
 };
 
-use super::error::store_error;
+use super::error::{DAMAGED, store_error};
 use super::settings::ignored_part;
 use super::{IamLogin, RedisIndexConfig, RedisMode};
 use circuit_breaker::CircuitBreakers;
@@ -175,34 +175,27 @@ impl Connection {
         }: Group<'_>,
     ) -> Vec<(usize, RedisResult<Value>)> {
         let mut pipeline = Pipeline::with_capacity(commands.len());
-        let mut lengths = Vec::with_capacity(commands.len());
         for (_, routed) in &mut commands {
-            lengths.push(routed.commands.len());
-            for command in routed.commands.drain(..) {
-                pipeline.add_command(command);
-            }
+            pipeline.add_command(std::mem::take(&mut routed.command));
         }
         let mut answered = target.node.send(&pipeline).await.map(Vec::into_iter);
-        let (mut done, mut open, mut start) = (Vec::with_capacity(commands.len()), Vec::new(), 0);
-        for ((place, mut routed), length) in commands.into_iter().zip(lengths) {
+        let mut done = Vec::with_capacity(commands.len());
+        let mut open = Vec::new();
+        for (number, (place, mut routed)) in commands.into_iter().enumerate() {
             let answer = match &mut answered {
-                Ok(answers) => Ok(join(answers.take(length).collect())),
+                Ok(answers) => Ok(judged(answers.next(), target.asking)),
                 Err(error) => Err(error.clone()),
             };
             if matches!(answer, Err(_) | Ok(Value::ServerError(_))) {
-                // The pipeline has taken the commands. They are needed again.
-                routed.commands = pipeline
-                    .cmd_iter()
-                    .skip(start)
-                    .take(length)
-                    .cloned()
-                    .collect();
+                // The pipeline has taken the command. It is needed again.
+                if let Some(command) = pipeline.cmd_iter().nth(number) {
+                    routed.command = command.clone();
+                }
                 let target = target.clone();
                 open.push(async move { (place, self.run_alone(routed, target, answer).await) });
             } else {
                 done.push((place, answer));
             }
-            start += length;
         }
         done.append(&mut join_all(open).await);
         done
@@ -297,8 +290,6 @@ impl Connection {
                 let remedy = "the server is part of a cluster: set PAGEMARK_REDIS_MODE=cluster";
                 Err((ErrorKind::InvalidClientConfig, remedy, error.to_string()).into())
             }
-            // See `Routed::transaction`.
-            (Some(Ask | TryAgain), _) if routed.is_transaction() => Err(error),
             (Some(Ask), _) => Ok(self.redirect(&error, target, true)),
             (Some(Moved), _) => {
                 self.doubt(target);
@@ -363,49 +354,34 @@ impl Connection {
 
 impl Target {
     async fn send(&self, routed: &Routed<'_>) -> RedisResult<Value> {
-        let mut pipeline = Pipeline::with_capacity(1 + routed.commands.len());
+        let mut pipeline = Pipeline::with_capacity(2);
         if self.asking {
             pipeline.cmd("ASKING");
         }
-        for command in &routed.commands {
-            pipeline.add_command(command.clone());
-        }
+        pipeline.add_command(routed.command.clone());
         let answers = self.node.send(&pipeline).await?;
-        Ok(join(
-            answers.into_iter().skip(usize::from(self.asking)).collect(),
-        ))
+        Ok(judged(answers.into_iter().last(), self.asking))
     }
 }
 
-/// The answer of a single command. For a transaction: the answer of `EXEC`, or the first error,
-/// because Redis discards all commands when it refuses to queue one.
-fn join(mut answers: Vec<Value>) -> Value {
-    let last = answers.pop().unwrap_or(Value::Nil);
-    if answers.is_empty() {
-        return last;
-    }
-    let done = if let Value::Array(done) = &last {
-        done.as_slice()
-    } else {
-        &[]
+/// An answer, unless it only says that a slot is moving: then the server asks to try again.
+///
+/// A script finds most of its keys by itself. The server that gives the slot away refuses those that
+/// have moved. It has no code for that, only words. On the server that gets the slot, those that
+/// have not arrived yet look as if they were lost.
+fn judged(answer: Option<Value>, asking: bool) -> Value {
+    let answer = answer.unwrap_or(Value::Nil);
+    let Value::ServerError(error) = &answer else {
+        return answer;
     };
-    let refused = answers
-        .iter()
-        .chain(done)
-        .find(|answer| matches!(answer, Value::ServerError(_)));
-    refused.cloned().unwrap_or(last)
-}
-
-/// Whether a call failed because the keys of a slot are in two places. Single-key commands may
-/// succeed.
-pub(super) fn is_moving(error: &StoreError) -> bool {
-    let source =
-        std::error::Error::source(error).and_then(|source| source.downcast_ref::<RedisError>());
-    let moving = [
-        ErrorKind::Server(ServerErrorKind::Ask),
-        ErrorKind::Server(ServerErrorKind::TryAgain),
-    ];
-    source.is_some_and(|error| moving.contains(&error.kind()))
+    let details = error.details().unwrap_or_default();
+    let has_moved = details.contains("non local key");
+    let has_not_arrived = asking && error.code() == DAMAGED;
+    if has_moved || has_not_arrived {
+        let try_again = b"-TRYAGAIN some keys of the product are on another server\r\n";
+        return redis::parse_redis_value(try_again).unwrap_or(answer);
+    }
+    answer
 }
 
 fn read_ca(path: &Path) -> Result<TlsCertificates, StoreError> {

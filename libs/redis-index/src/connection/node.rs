@@ -109,6 +109,11 @@ impl Node {
         })
     }
 
+    /// The server as its URL names it, without user and password.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// The server's address; `None` for a socket in the file system.
     pub(super) fn address(&self) -> Option<Address> {
         match self.client.get_connection_info().addr() {
@@ -171,7 +176,7 @@ impl Node {
         Ok(redis::from_redis_value(answer)?)
     }
 
-    pub(super) async fn load(&self, script: &Script) -> RedisResult<()> {
+    pub(crate) async fn load(&self, script: &Script) -> RedisResult<()> {
         let used = self.connection().await?;
         let loaded = script
             .load_async(&mut MultiplexedConnection::clone(&used))

@@ -4,10 +4,9 @@ use redis::{Cmd, Script, ToRedisArgs};
 
 use super::topology::slot_of;
 
-/// A command, or several that run as one. All their keys are in one index partition.
+/// A command. All its keys are in one index partition.
 pub(crate) struct Routed<'scripts> {
-    /// One command, or `MULTI`, some commands and `EXEC`.
-    pub(super) commands: Vec<Cmd>,
+    pub(super) command: Cmd,
     pub(super) slot: u16,
     pub(super) script: Option<&'scripts Script>,
 }
@@ -17,23 +16,7 @@ impl<'scripts> Routed<'scripts> {
         let mut command = redis::cmd(name);
         command.arg(key);
         Self {
-            commands: vec![command],
-            slot: slot_of(key),
-            script: None,
-        }
-    }
-
-    /// Commands for the slot of `key` that run all or not at all. While that slot moves, the
-    /// transaction fails with an error for which [`is_moving`] holds: its keys are in two places,
-    /// and a transaction cannot be redirected key by key.
-    pub(crate) fn transaction(key: &str, commands: impl IntoIterator<Item = Cmd>) -> Self {
-        let commands = [redis::cmd("MULTI")]
-            .into_iter()
-            .chain(commands)
-            .chain([redis::cmd("EXEC")])
-            .collect();
-        Self {
-            commands,
+            command,
             slot: slot_of(key),
             script: None,
         }
@@ -51,20 +34,14 @@ impl<'scripts> Routed<'scripts> {
             None => 0,
         };
         Self {
-            commands: vec![command],
+            command,
             slot,
             script: Some(script),
         }
     }
 
     pub(crate) fn arg(mut self, argument: impl ToRedisArgs) -> Self {
-        if let [command] = self.commands.as_mut_slice() {
-            command.arg(argument);
-        }
+        self.command.arg(argument);
         self
-    }
-
-    pub(super) fn is_transaction(&self) -> bool {
-        self.commands.len() > 1
     }
 }

@@ -1,28 +1,33 @@
--- Adds a comment to base sets, removes it from others, and maintains the sets of names: the partition's products and
--- the product's languages. Running it again changes nothing.
--- KEYS:
--- - the partition's products, the product's languages
--- - the base sets to add to, the base sets to remove from
--- - for each name that may have no member left, its five sets
--- ARGV:
--- - the member and its score
--- - the number of sets to add to, and of those to remove from
--- - the product
--- - the comment's language, '' when it is added to no set
--- - those names: '~' for the product, otherwise the language
-local member, score, product, language = ARGV[1], ARGV[2], ARGV[5], ARGV[6]
-local added = 2 + tonumber(ARGV[3])
-local removed = added + tonumber(ARGV[4])
-for i = 3, added do redis.call('ZADD', KEYS[i], score, member) end
-if added > 2 then
-  redis.call('SADD', KEYS[1], product)
-  redis.call('SADD', KEYS[2], language)
+-- Adds comments of a product and removes others. Running it again changes nothing.
+-- KEYS: the partition's products, the product's totals.
+-- ARGV: the product, then for each comment
+-- - its id, its time and its member; the last two are '' if it is only removed
+-- - the number of times at which it may have other members, and these times
+local product = read_product(KEYS[2])
+
+-- Removes the members of a comment at a time but the one that is wanted. Each removal may move the others.
+local function remove_others(id, time, wanted)
+  repeat
+    local entries, at = entries_of(product, id, time)
+    local other
+    for _, member in ipairs(entries) do
+      if member ~= wanted then other = member end
+    end
+    if other then remove(product, at, other) end
+  until not other
 end
-for i = added + 1, removed do redis.call('ZREM', KEYS[i], member) end
-for i = 7, #ARGV do
-  local first = removed + 1 + 5 * (i - 7)
-  if redis.call('EXISTS', unpack(KEYS, first, first + 4)) == 0 then
-    if ARGV[i] == '~' then redis.call('SREM', KEYS[1], product) else redis.call('SREM', KEYS[2], ARGV[i]) end
+
+local at, has_added = 2, false
+while at <= #ARGV do
+  local id, time, member, others = unpack(ARGV, at, at + 3)
+  at = at + 4
+  for number = at, at + others - 1 do remove_others(id, ARGV[number], member) end
+  at = at + others
+  if member ~= '' then
+    add(product, time, id, member)
+    has_added = true
   end
 end
+if has_added then redis.call('SADD', KEYS[1], ARGV[1]) end
+if product.size == 0 then redis.call('SREM', KEYS[1], ARGV[1]) end
 return 1

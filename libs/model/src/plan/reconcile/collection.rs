@@ -7,12 +7,11 @@ use thiserror::Error;
 
 use super::Places;
 use crate::{
-    comment::Placement,
+    comment::{Cd, RankEntry},
     error::Malformed,
     filter::FilterKey,
     id::{CommentId, ProductId},
     item::{Image, PlacedComment, attribute, incomplete, text},
-    timestamp::Timestamp,
 };
 
 /// Why a comment cannot be reconciled; a person has to look.
@@ -104,11 +103,9 @@ impl<'items> Collection<'items> {
             .filter(|image| image.status.is_published())
     }
 
-    /// The placement and time that decide the comment's entries in the page index; `None` when it
-    /// must have none.
-    pub fn last(&self) -> Option<(&Placement, Timestamp)> {
-        self.published()
-            .map(|image| (&image.placement, image.created_at))
+    /// The comment's entry in the page index; `None` when it must have none.
+    pub fn last(&self) -> Option<RankEntry> {
+        self.published().map(Image::entry)
     }
 
     pub fn primary_item_in(&self, product: &ProductId) -> Option<&'items Item> {
@@ -123,13 +120,16 @@ impl<'items> Collection<'items> {
     pub fn places(&self, given: &Places) -> Places {
         let mut places = given.clone();
         if let Some(image) = &self.primary {
-            places.add(&image.placement.product, Some(&image.placement.language));
+            places.add_entry(&image.entry());
         }
         if let Some(invalid) = &self.invalid {
             places.add(&invalid.product, None);
         }
-        for key in self.duplicates.keys() {
+        for (key, item) in &self.duplicates {
             places.add(&key.product, key.filter.language());
+            if let Some(Ok(cd)) = text(item, attribute::CD).map(Cd::parse) {
+                places.add_time(cd.created_at);
+            }
         }
         places
     }

@@ -22,51 +22,104 @@ use serde::{Deserialize, Serialize};
 use strum::{Display, EnumDiscriminants, IntoStaticStr};
 
 use crate::{
-    comment::Placement,
+    comment::{Placement, RankEntry},
     filter::{BaseSet, Filter, FilterKey},
     id::ProductId,
     language::Language,
+    timestamp::Timestamp,
 };
 pub use collection::{Collection, InvalidPrimary, Unresolved};
 pub use duplicates::{DuplicatePlan, Expected, Guard};
 pub use ranks::{Names, RankPlan, Ranks, plan_ranks};
 
-/// Where to look for the traces of a comment: products, and languages of each, as named by the
-/// finder of the trace. It never says what must be there.
+/// Where to look for the traces of a comment: products, languages of each, and creation times, as
+/// named by the finder of the trace. It never says what must be there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Places(BTreeMap<ProductId, BTreeSet<Language>>);
+pub struct Places {
+    #[serde(flatten)]
+    products: BTreeMap<ProductId, BTreeSet<Language>>,
+    /// A stored place has none.
+    #[serde(skip)]
+    times: BTreeSet<Timestamp>,
+    /// Whether the finder knows no creation time, so that the comment may be at any.
+    #[serde(skip)]
+    is_at_any_time: bool,
+    /// Products in which somebody has looked for the comment at any time since.
+    #[serde(skip)]
+    searched: BTreeSet<ProductId>,
+}
 
 impl Places {
-    pub fn of<'placement>(placements: impl IntoIterator<Item = &'placement Placement>) -> Self {
+    pub fn of(entry: &RankEntry) -> Self {
         let mut places = Self::default();
-        for placement in placements {
-            places.add(&placement.product, Some(&placement.language));
-        }
+        places.add_entry(entry);
         places
     }
 
+    pub fn add_entry(&mut self, entry: &RankEntry) {
+        let Placement {
+            product, language, ..
+        } = &entry.placement;
+        self.add(product, Some(language));
+        self.add_time(entry.created_at);
+    }
+
+    pub fn add_time(&mut self, created_at: Timestamp) {
+        self.times.insert(created_at);
+    }
+
+    /// Whatever its creation time was.
+    pub fn at_any_time(mut self) -> Self {
+        self.is_at_any_time = true;
+        self
+    }
+
+    /// All entries that a product has of the comment, whatever their times.
+    pub fn add_all_entries(&mut self, product: &ProductId, entries: &[RankEntry]) {
+        self.searched.insert(product.clone());
+        for entry in entries {
+            self.add_entry(entry);
+        }
+    }
+
+    /// The creation times in a product; `None` for any.
+    pub fn times_in(&self, product: &ProductId) -> Option<&BTreeSet<Timestamp>> {
+        let are_known = !self.is_at_any_time || self.searched.contains(product);
+        are_known.then_some(&self.times)
+    }
+
     pub fn add(&mut self, product: &ProductId, language: Option<&Language>) {
-        self.0
+        self.products
             .entry(product.clone())
             .or_default()
             .extend(language.cloned());
     }
 
     pub fn join(&mut self, other: &Self) {
-        for (product, languages) in &other.0 {
-            self.0
+        self.times.extend(&other.times);
+        self.is_at_any_time |= other.is_at_any_time;
+        self.searched.extend(other.searched.iter().cloned());
+        for (product, languages) in &other.products {
+            self.products
                 .entry(product.clone())
                 .or_default()
                 .extend(languages.iter().cloned());
         }
     }
 
+    /// The same in some of the products.
+    pub fn within(&self, has: impl Fn(&ProductId) -> bool) -> Self {
+        let mut within = self.clone();
+        within.products.retain(|product, _| has(product));
+        within
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&ProductId, &BTreeSet<Language>)> {
-        self.0.iter()
+        self.products.iter()
     }
 
     pub fn products(&self) -> impl Iterator<Item = &ProductId> {
-        self.0.keys()
+        self.products.keys()
     }
 }
 
@@ -108,7 +161,7 @@ pub enum Drift {
     /// product.
     ExtraRank(BaseSet),
     #[display("{_0} ({_1})")]
-    WrongScore(BaseSet, f64),
+    WrongScore(BaseSet, Timestamp),
     /// A base set names a comment that does not exist, or is not published.
     OrphanRank(BaseSet),
     /// The page index does not name the product (`None`), or a language of it, although it has
@@ -117,6 +170,8 @@ pub enum Drift {
     MissingName(ProductId, Option<Language>),
     #[display("{_0}{}", after_space(_1.as_ref()))]
     ExtraName(ProductId, Option<Language>),
+    /// The page index counts the product's comments wrong, or does not find them all by their ids.
+    WrongCounts(ProductId),
     /// The primary item under this key lacks its revision or a key of the index `primaries`, and
     /// nothing else.
     IncompleteItem(FilterKey),

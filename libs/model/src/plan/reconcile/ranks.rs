@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Drift, Places};
+use super::Drift;
 use crate::{
-    comment::Placement,
+    comment::RankEntry,
     filter::{BaseSet, Filter},
     id::{CommentId, ProductId},
     language::Language,
@@ -23,7 +23,8 @@ pub struct Names {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ranks {
     pub names: BTreeMap<ProductId, Names>,
-    pub scores: BTreeMap<BaseSet, f64>,
+    /// The creation times with which the comment is in base sets.
+    pub times: BTreeMap<BaseSet, BTreeSet<Timestamp>>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -34,25 +35,31 @@ pub struct RankPlan {
 
 /// Compares a comment's entries with its primary item; `None` means that the comment does not
 /// exist, or is not published. Leaves unchecked products alone.
-pub fn plan_ranks(
-    id: &CommentId,
-    last: Option<(&Placement, Timestamp)>,
-    ranks: &Ranks,
-) -> RankPlan {
+pub fn plan_ranks(id: &CommentId, last: Option<&RankEntry>, ranks: &Ranks) -> RankPlan {
     let mut plan = RankPlan::default();
     for (product, names) in &ranks.names {
-        let here = last.filter(|(placement, _)| placement.product == *product);
+        let here = last.filter(|entry| entry.placement.product == *product);
         let expected: BTreeSet<BaseSet> = here
             .iter()
-            .flat_map(|(placement, _)| placement.base_sets())
+            .flat_map(|entry| entry.placement.base_sets())
             .collect();
+        let mut remove_at = BTreeSet::new();
         let before = plan.drift.len();
-        if let Some((placement, created_at)) = here {
+        if let Some(RankEntry {
+            placement,
+            created_at,
+        }) = here
+        {
             for set in &expected {
-                match ranks.scores.get(set) {
-                    None => plan.drift.push(Drift::MissingRank(set.clone())),
-                    Some(score) if is_score(*score, created_at) => {}
-                    Some(score) => plan.drift.push(Drift::WrongScore(set.clone(), *score)),
+                let found = ranks.times.get(set);
+                if found.is_none_or(BTreeSet::is_empty) {
+                    plan.drift.push(Drift::MissingRank(set.clone()));
+                }
+                for time in found.into_iter().flatten() {
+                    if time != created_at {
+                        plan.drift.push(Drift::WrongScore(set.clone(), *time));
+                        remove_at.insert(*time);
+                    }
                 }
             }
             if !names.is_named {
@@ -65,11 +72,13 @@ pub fn plan_ranks(
                 ));
             }
         }
-        let found = ranks.scores.keys().filter(|set| set.product == *product);
-        let mut remove: BTreeSet<BaseSet> = found
-            .filter(|set| !expected.contains(*set))
-            .cloned()
-            .collect();
+        let mut remove: BTreeSet<BaseSet> = BTreeSet::new();
+        for (set, times) in &ranks.times {
+            if set.product == *product && !expected.contains(set) {
+                remove.insert(set.clone());
+                remove_at.extend(times);
+            }
+        }
         plan.drift
             .extend(remove.iter().cloned().map(|set| match last {
                 Some(_) => Drift::ExtraRank(set),
@@ -88,48 +97,28 @@ pub fn plan_ranks(
             plan.edits.push(IndexEdit {
                 product: product.clone(),
                 id: id.clone(),
-                created_at: here.map(|(_, created_at)| created_at),
+                created_at: here.map(|entry| entry.created_at),
                 add: expected.into_iter().collect(),
                 remove: remove.into_iter().collect(),
+                remove_at,
             });
         }
     }
     plan
 }
 
-/// Whether a score is a comment's creation time: whole milliseconds, exact in a double.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "the milliseconds of the years 1 to 9999 are exact in a double"
-)]
-pub(crate) fn is_score(score: f64, created_at: Timestamp) -> bool {
-    score == created_at.epoch_ms() as f64
-}
-
-impl Placement {
-    /// Whether a comment with this creation time and placement has the right score in each of its
-    /// base sets.
-    pub fn has_scores(
-        &self,
-        score_in: impl Fn(&BaseSet) -> Option<f64>,
-        created_at: Timestamp,
-    ) -> bool {
-        self.base_sets()
-            .iter()
-            .all(|set| score_in(set).is_some_and(|score| is_score(score, created_at)))
-    }
-}
-
 impl Ranks {
-    pub fn base_sets(places: &Places, names: &BTreeMap<ProductId, Names>) -> Vec<BaseSet> {
-        let mut sets = Vec::new();
-        for (product, expected) in places.iter() {
-            let mut languages: BTreeSet<&Language> = expected.iter().collect();
-            if let Some(names) = names.get(product) {
-                languages.extend(&names.languages);
+    /// What a comment's entries in products with these names say.
+    pub fn new(
+        names: BTreeMap<ProductId, Names>,
+        entries: impl IntoIterator<Item = RankEntry>,
+    ) -> Self {
+        let mut times: BTreeMap<BaseSet, BTreeSet<Timestamp>> = BTreeMap::new();
+        for entry in entries {
+            for set in entry.placement.base_sets() {
+                times.entry(set).or_default().insert(entry.created_at);
             }
-            sets.extend(super::base_sets_in(product, languages));
         }
-        sets
+        Self { names, times }
     }
 }

@@ -16,7 +16,6 @@ use crate::{
         tests::{comment, primary_item},
     },
     plan::{DuplicateWrite, IndexEdit},
-    rating::Rating,
     status::Status,
 };
 
@@ -47,20 +46,19 @@ impl State {
         state
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a score")]
     fn index(&mut self, comment: &Comment) {
         let names = self.ranks.names.entry(comment.product.clone()).or_default();
         names.is_named = true;
         names.languages.insert(comment.language.clone());
-        let score = comment.created_at.epoch_ms() as f64;
-        self.ranks
-            .scores
-            .extend(comment.placement().base_sets().map(|set| (set, score)));
+        for set in comment.placement().base_sets() {
+            let times = self.ranks.times.entry(set).or_default();
+            times.insert(comment.created_at);
+        }
     }
 
     fn has_no_members(&self, product: &ProductId, language: &Option<Language>) -> bool {
         let sets = Filter::new(language.clone(), None).base_sets(product);
-        !sets.iter().any(|set| self.ranks.scores.contains_key(set))
+        !sets.iter().any(|set| self.ranks.times.contains_key(set))
     }
 
     /// Plans; `None` when a person has to look.
@@ -79,7 +77,7 @@ impl State {
             names.without_members = named;
         }
         let duplicates = collection.plan_duplicates();
-        let ranks = plan_ranks(&collection.id, last, &ranks);
+        let ranks = plan_ranks(&collection.id, last.as_ref(), &ranks);
         let is_whole = Collection::whole(&items).is_some();
         assert_eq!(
             is_whole,
@@ -89,7 +87,6 @@ impl State {
         Ok((duplicates, ranks))
     }
 
-    #[expect(clippy::cast_precision_loss, reason = "a score")]
     fn apply(&mut self, writes: Vec<DuplicateWrite>, edits: &[IndexEdit]) {
         for write in writes {
             let key = write.key().filter_key.to_string();
@@ -99,16 +96,22 @@ impl State {
             };
         }
         for edit in edits {
+            // As an index does that finds entries by their times.
+            for (set, times) in &mut self.ranks.times {
+                if set.product == edit.product {
+                    times.retain(|time| !edit.remove_at.contains(time));
+                }
+            }
+            self.ranks.times.retain(|_, times| !times.is_empty());
             for set in &edit.add {
-                self.ranks
-                    .scores
-                    .insert(set.clone(), edit.created_at.unwrap().epoch_ms() as f64);
+                let times = self.ranks.times.entry(set.clone()).or_default();
+                times.insert(edit.created_at.unwrap());
                 let names = self.ranks.names.entry(edit.product.clone()).or_default();
                 names.is_named = true;
                 names.languages.extend(set.language.clone());
             }
             for set in &edit.remove {
-                self.ranks.scores.remove(set);
+                self.ranks.times.remove(set);
                 if self.has_no_members(&set.product, &set.language) {
                     let names = self.ranks.names.entry(edit.product.clone()).or_default();
                     match &set.language {
@@ -240,14 +243,17 @@ fn without_a_primary_item_everything_is_an_orphan_and_the_guard_is_its_absence()
 fn ranks_are_compared_with_their_scores_and_names() {
     let mut state = State::of(&comment("c1", "p", "en", 4));
     let sets = comment("c1", "p", "en", 4).placement().base_sets();
-    state.ranks.scores.remove(&sets[0]);
-    state.ranks.scores.insert(sets[1].clone(), 1.5);
+    state.ranks.times.remove(&sets[0]);
+    state
+        .ranks
+        .times
+        .insert(sets[1].clone(), [instant(1)].into());
     *state.ranks.names.values_mut().next().unwrap() = Names::default();
     check(
         &state,
         expect![[r#"
             missing_rank: PRODUCT#p:~/4
-            wrong_score: PRODUCT#p:en/4 (1.5)
+            wrong_score: PRODUCT#p:en/4 (1970-01-01T00:00:00.001Z)
             missing_name: p
             missing_name: p en"#]],
     );
@@ -265,7 +271,7 @@ fn names_without_members_go_unless_the_comment_is_what_they_lack() {
         .languages
         .insert(Language::parse("ko").unwrap());
     check(&state, expect!["extra_name: p ko"]);
-    state.ranks.scores.clear();
+    state.ranks.times.clear();
     check(
         &state,
         expect![[r#"
@@ -396,6 +402,10 @@ fn an_unpublished_comment_implies_nothing_and_guards_what_it_left() {
     }
 }
 
+fn instant(ms: i64) -> Timestamp {
+    Timestamp::from_epoch_ms(ms).unwrap()
+}
+
 fn places(text: &str) -> Places {
     let mut places = Places::default();
     for part in text.split_whitespace() {
@@ -455,8 +465,23 @@ fn a_comment_is_looked_for_where_its_items_are_and_where_it_was_seen() {
         let primary = state.items.get("PRODUCT#p/~/~").cloned();
         let items: Vec<Item> = primary.into_iter().chain([elsewhere.clone()]).collect();
         let collection = Collection::read(&CommentId::parse("c1").unwrap(), &items).unwrap();
-        assert_eq!(places_text(&collection.places(&places("seen:"))), expected);
+        let found = collection.places(&places("seen:"));
+        assert_eq!(places_text(&found), expected);
+        let created_at = comment("c1", "q", "ko", 4).created_at;
+        let product = ProductId::parse("q").unwrap();
+        assert_eq!(found.times_in(&product), Some(&[created_at].into()));
     }
+}
+
+#[test]
+fn a_comment_of_unknown_time_is_looked_for_at_any_except_where_it_was_searched() {
+    let entry = comment("c1", "p", "ko", 4).entry();
+    let mut places = Places::default().at_any_time();
+    let searched = &entry.placement.product;
+    places.add_all_entries(searched, std::slice::from_ref(&entry));
+    assert_eq!(places.times_in(searched), Some(&[entry.created_at].into()));
+    let other = ProductId::parse("q").unwrap();
+    assert_eq!(places.times_in(&other), None);
 }
 
 #[test]
@@ -471,49 +496,6 @@ fn a_second_reading_finds_the_primary_item_valid_or_not_in_its_product_alone() {
         );
         assert_eq!(collection.primary_item_in(&elsewhere), None);
     }
-}
-
-#[test]
-fn scores_are_right_only_if_both_are_there_and_are_the_creation_time() {
-    let comment = comment("c1", "p", "en", 4);
-    let right = State::of(&comment).ranks.scores.into_values().next();
-    let later = right.map(|score| score + 1.0);
-    let [of_any, _] = comment.placement().base_sets();
-    for (any, own, expected) in [
-        (right, right, true),
-        (None, right, false),
-        (right, None, false),
-        (later, right, false),
-        (right, later, false),
-    ] {
-        let has_scores = comment.placement().has_scores(
-            |set| if *set == of_any { any } else { own },
-            comment.created_at,
-        );
-        assert_eq!(has_scores, expected, "{any:?} {own:?}");
-    }
-}
-
-#[test]
-fn entries_are_looked_for_in_the_languages_given_and_in_those_that_are_named() {
-    let names = [("p", "ko en"), ("not_asked", "en")].map(|(product, languages)| {
-        let languages = languages.split(' ');
-        let names = Names {
-            languages: languages.map(|tag| Language::parse(tag).unwrap()).collect(),
-            ..Names::default()
-        };
-        (ProductId::parse(product).unwrap(), names)
-    });
-    let names = names.into();
-    let sets = Ranks::base_sets(&places("p:en q:de"), &names);
-    let of_rating = sets
-        .iter()
-        .filter(|set| set.rating == Rating::ALL[3])
-        .map(BaseSet::to_string)
-        .join(" ");
-    expect!["PRODUCT#p:~/4 PRODUCT#p:en/4 PRODUCT#p:ko/4 PRODUCT#q:~/4 PRODUCT#q:de/4"]
-        .assert_eq(&of_rating);
-    assert_eq!(sets.len(), 5 * 5, "each with each of five ratings");
 }
 
 #[derive(Debug, Clone)]
@@ -565,7 +547,7 @@ fn draw_duplicate(state: &State, at: &prop::sample::Index) -> Option<String> {
 }
 
 fn draw_rank(state: &State, at: &prop::sample::Index) -> Option<BaseSet> {
-    let sets: Vec<BaseSet> = state.ranks.scores.keys().cloned().collect();
+    let sets: Vec<BaseSet> = state.ranks.times.keys().cloned().collect();
     draw(&sets, at)
 }
 
@@ -581,11 +563,11 @@ fn inflict(state: &mut State, damage: &Damage) {
             }
         }
         Damage::DropRank(at) => {
-            draw_rank(state, at).and_then(|set| state.ranks.scores.remove(&set));
+            draw_rank(state, at).and_then(|set| state.ranks.times.remove(&set));
         }
         Damage::MoveRank(at) => {
             if let Some(set) = draw_rank(state, at) {
-                state.ranks.scores.insert(set, 7.0);
+                state.ranks.times.insert(set, [instant(7)].into());
             }
         }
         Damage::AddStranger(product, language, rating) => {
@@ -634,6 +616,6 @@ proptest! {
         let is_there = !damages.iter().any(|damage| matches!(damage, Damage::DropPrimary));
         let is_published = is_there && !damages.iter().any(|damage| matches!(damage, Damage::Unpublish(_)));
         prop_assert_eq!(state.items.len(), if is_published { 32 } else { usize::from(is_there) });
-        prop_assert_eq!(state.ranks.scores.len(), if is_published { 2 } else { 0 });
+        prop_assert_eq!(state.ranks.times.len(), if is_published { 2 } else { 0 });
     }
 }
