@@ -37,7 +37,7 @@ pub use entry::function::{
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};
 pub use process::{Stop, StopReason};
 pub use run::Job;
-pub use run::progress::{Progress, per_second, time_left};
+pub use run::progress::{Progress, ProgressMoment, per_second, time_left};
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
 pub use run::unresolved::remembered as unresolved_comments;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use local_stack::control::{SOCKET, request};
-use repair_job::{CommandOutput, JobStatus, RepairConfig, RunArgs, exit};
+use repair_job::{CommandOutput, JobStatus, Progress, RepairConfig, RunArgs, exit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -46,7 +46,13 @@ impl Served {
     }
 
     async fn run(&self, line: &[&str]) -> CommandOutput {
-        let outcome = request(&self.socket, &args(line), std::future::pending()).await;
+        let outcome = request(
+            &self.socket,
+            &args(line),
+            &Progress::default(),
+            std::future::pending(),
+        )
+        .await;
         outcome.unwrap_or_else(|error| panic!("{line:?}: {error:#}"))
     }
 

@@ -1,28 +1,37 @@
 //! `pagemark export`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::ensure;
 use api::PublicUrl;
 use clap::ValueEnum;
 use process::aws::Calls;
 use repair_job::Signals;
+use serde::Serialize;
 use table::{Table, TableConfig};
 
-use super::INTERRUPTED;
+use super::{INTERRUPTED, progress::say};
 use crate::{
     attached::TableAddress,
     compression::Compression,
-    export::{Export, ExportTarget, Publisher},
+    export::{Export, ExportTarget, ExportedComments, Publisher},
     import::Format,
 };
 
-pub(super) const EXIT_CODES: &str = "\
+pub(super) const MORE_HELP: &str = "\
 Exit code:
     0  everything is in the export
     1  it lacks what the messages name, or it ended early and wrote no file
     2  the command line is wrong
-  130  interrupted by Ctrl-C or SIGTERM; the file is as it was";
+  130  interrupted by Ctrl-C or SIGTERM; the file is as it was
+
+Examples:
+  pagemark export --output comments.jsonl.zst --products products.jsonl --data-dir /var/lib/pagemark
+  pagemark export --author customer-4711 --output author.jsonl --data-dir /var/lib/pagemark
+  pagemark export --format google-reviews --publisher 'My shop' --public-url https://shop.example.org --output feed.xml";
 
 /// The columns of CSV, for `jq`.
 const COMMENT_FIELDS: &str = r#"["id","product","language","rating","created_at","status","title","body","author","author_id","attributes"]"#;
@@ -54,6 +63,9 @@ pub(super) struct ExportArgs {
         required_if_eq("format", "google-reviews")
     )]
     public_url: Option<PublicUrl>,
+    /// Print what the export holds as JSON, when it goes to files.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     table: TableAddress,
 }
@@ -92,6 +104,14 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::from(2));
     }
+    let is_stdout_used =
+        args.output == Path::new("-") || args.products.as_deref() == Some(Path::new("-"));
+    if args.json && is_stdout_used {
+        eprintln!(
+            "error: --json prints to the standard output; name files by --output and --products"
+        );
+        return Ok(ExitCode::from(2));
+    }
     let mut signals = Signals::listen()?;
     let comments = ExportTarget::at(&args.output)?;
     let records = args.products.as_deref().map(ExportTarget::at).transpose()?;
@@ -113,16 +133,32 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         () = signals.next() => Ok(None),
     };
     attached.end().await;
-    let Some(problems) = exported? else {
+    let Some(outcome) = exported? else {
         // The reader of a pipe may have stopped reading, so nothing waits for the thread that
         // writes to it.
         std::process::exit(interrupted().into());
     };
-    if problems > 0 {
-        eprintln!("pagemark: {problems} items need a person: `pagemark repair audit` looks at all");
-        return Ok(ExitCode::FAILURE);
+    if args.json {
+        say(&format!("{}\n", serde_json::to_string_pretty(&outcome)?));
     }
-    Ok(ExitCode::SUCCESS)
+    if outcome.problems > 0 {
+        eprintln!(
+            "pagemark: {} items need a person: `pagemark repair audit` looks at all",
+            outcome.problems
+        );
+    }
+    Ok(ExitCode::from(outcome.exit_code))
+}
+
+#[derive(Debug, Serialize)]
+struct ExportOutcome {
+    #[serde(flatten)]
+    comments: ExportedComments,
+    /// The number of products' records; `None` without a file for them.
+    products: Option<u64>,
+    /// How many items need a person.
+    problems: u64,
+    exit_code: u8,
 }
 
 /// Says what an interruption leaves, and returns its exit code.
@@ -131,17 +167,23 @@ fn interrupted() -> u8 {
     INTERRUPTED
 }
 
-/// Exports a table, and returns how many items need a person.
 async fn export_table(
     table: &Table,
     comments: &ExportTarget,
     records: Option<&ExportTarget>,
     publisher: Option<Publisher>,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<ExportOutcome> {
     let mut export = Export::of(table);
-    export.comments(comments, publisher).await?;
-    if let Some(records) = records {
-        export.records(records).await?;
-    }
-    Ok(export.problems())
+    let comments = export.comments(comments, publisher).await?;
+    let products = match records {
+        Some(records) => Some(export.records(records).await?),
+        None => None,
+    };
+    let problems = export.problems();
+    Ok(ExportOutcome {
+        comments,
+        products,
+        problems,
+        exit_code: u8::from(problems > 0),
+    })
 }

@@ -16,6 +16,19 @@ pub(super) struct RepairArgs {
     run: RunArgs,
 }
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  pagemark repair status --data-dir /var/lib/pagemark
+  pagemark repair audit --apply --data-dir /var/lib/pagemark";
+
+/// The examples of the repair job's help, with the name that the command has here.
+pub(super) fn as_pagemarks(command: clap::Command) -> clap::Command {
+    match command.get_after_help().map(ToString::to_string) {
+        Some(help) => command.after_help(help.replace("repair-job ", "pagemark repair ")),
+        None => command,
+    }
+}
+
 pub(super) fn with_the_quarantine_of_the_stack(command: clap::Command) -> clap::Command {
     command
         .mut_arg("quarantine", |it| {
@@ -58,6 +71,28 @@ mod tests {
     use clap::{CommandFactory, Parser};
 
     use crate::cli::Cli;
+
+    /// The commands below this one whose help has no example of them.
+    fn without_example(command: &clap::Command, path: &str) -> Vec<String> {
+        let mut without = Vec::new();
+        for command in command.get_subcommands() {
+            let path = format!("{path} {}", command.get_name());
+            let help = command.get_after_help().map(ToString::to_string);
+            if !help.is_some_and(|help| help.contains(&format!("\n  {path} ")))
+                && !path.ends_with(" help")
+            {
+                without.push(path.clone());
+            }
+            without.extend(without_example(command, &path));
+        }
+        without
+    }
+
+    #[test]
+    fn the_help_of_each_command_has_an_example() {
+        let command = Cli::command();
+        assert_eq!(without_example(&command, "pagemark"), Vec::<String>::new());
+    }
 
     #[test]
     fn the_command_lines_are_possible() {

@@ -53,7 +53,7 @@ pub(super) struct Feed<'to> {
 /// What a feed holds, and what it leaves out.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    reviews: u64,
+    pub(super) reviews: u64,
     without_text: u64,
     of_unknown_products: u64,
     unknown_products: BTreeSet<ProductId>,

@@ -35,7 +35,7 @@ use repair_job::{
     JobSettings, Journal, Progress, Window, journal_from, journal_to, reaches_back_to,
     unresolved_comments,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use table::{ItemKey, Table};
 
 use crate::import::{to_line, to_product_line};
@@ -57,6 +57,20 @@ pub(crate) struct Export<'run> {
     unreadable: u64,
     /// Number of items that the export holds, but that an import will refuse.
     refused: u64,
+}
+
+/// What an export holds.
+#[derive(Debug, Serialize)]
+pub(crate) struct ExportedComments {
+    comments: u64,
+    /// How many of them were read again at the end.
+    read_again: u64,
+    /// Every change that was acknowledged before this instant is in it.
+    #[serde(rename = "has_changes_until")]
+    holds: Timestamp,
+    /// No change that was made later is in it.
+    #[serde(rename = "has_none_after")]
+    ends: Timestamp,
 }
 
 /// The lines of the comments that were read again.
@@ -95,7 +109,7 @@ impl<'run> Export<'run> {
         &mut self,
         target: &ExportTarget,
         publisher: Option<Publisher>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<ExportedComments> {
         let began = now();
         let settings = JobSettings::default();
         let scanned = self.scan(target.stage()?).await?;
@@ -124,7 +138,7 @@ impl<'run> Export<'run> {
         let named = std::mem::take(&mut self.named);
         let again = self.read_again(&named, target.stage()?).await?;
         let ends = now();
-        let count = HumanCount(named.len() as u64);
+        let read_again = named.len() as u64;
         let name = &target.name;
         if let Some(publisher) = publisher {
             let records = self.read_records().await?;
@@ -141,19 +155,34 @@ impl<'run> Export<'run> {
                 merge(scanned, &named, again, |line| feed.add(line))?;
                 feed.end()
             });
-            for line in written.await?.lines(name) {
+            let report = written.await?;
+            for line in report.lines(name) {
                 eprintln!("{line}");
             }
-            return Ok(());
+            return Ok(ExportedComments {
+                comments: report.reviews,
+                read_again,
+                holds,
+                ends,
+            });
         }
         let written =
             target.write(move |to| merge(scanned, &named, again, |line| to.write_all(line)));
-        let comments = HumanCount(written.await?);
-        eprintln!("{name}: {comments} comments, of which {count} were read again at the end");
+        let comments = written.await?;
+        eprintln!(
+            "{name}: {} comments, of which {} were read again at the end",
+            HumanCount(comments),
+            HumanCount(read_again)
+        );
         eprintln!(
             "{name}: every change acknowledged before {holds} is in it, and none made after {ends}"
         );
-        Ok(())
+        Ok(ExportedComments {
+            comments,
+            read_again,
+            holds,
+            ends,
+        })
     }
 
     async fn scan(&mut self, staged: File) -> anyhow::Result<File> {
@@ -314,13 +343,14 @@ impl<'run> Export<'run> {
 
     /// Exports the records of products, ordered by product. Each shard is read strongly consistent.
     /// The lines are in memory: a few hundred bytes a product.
-    pub(crate) async fn records(&mut self, target: &ExportTarget) -> anyhow::Result<()> {
+    /// Returns their number.
+    pub(crate) async fn records(&mut self, target: &ExportTarget) -> anyhow::Result<u64> {
         let mut lines = Vec::new();
         for record in self.read_records().await?.into_values() {
             lines.push(to_product_line(record)? + "\n");
         }
         let name = &target.name;
-        let count = HumanCount(lines.len() as u64);
+        let count = lines.len() as u64;
         target
             .write(move |to| {
                 for line in lines {
@@ -329,8 +359,8 @@ impl<'run> Export<'run> {
                 Ok(())
             })
             .await?;
-        eprintln!("{name}: the records of {count} products");
-        Ok(())
+        eprintln!("{name}: the records of {} products", HumanCount(count));
+        Ok(count)
     }
 
     async fn read_records(&mut self) -> anyhow::Result<BTreeMap<ProductId, ProductRecord>> {

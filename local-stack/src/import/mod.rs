@@ -53,6 +53,7 @@ use std::{
 use model::Timestamp;
 use process::{Backoff, StoreError};
 use repair_job::Progress;
+use serde::Serialize;
 use serde_json::{Value, json};
 use table::{Table, WriteError};
 use thiserror::Error;
@@ -125,18 +126,20 @@ fn emptied<const FIELDS: usize>(before: [bool; FIELDS], after: [bool; FIELDS]) -
 }
 
 /// Why rows were not imported, or are in doubt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mistake {
     /// The reason of the first line with it.
     pub reason: String,
     /// The reason without its values, which equal mistakes share.
+    #[serde(skip)]
     kind: String,
     /// The number of the first line with it, from 1.
+    #[serde(rename = "line")]
     pub number: u64,
     pub more: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ImportReport {
     pub created: u64,
     /// The first and the last date of the created comments. A wrong form of dates shows there.

@@ -16,7 +16,10 @@ use crate::{
         index_snapshot::{IndexScope, IndexSnapshot, RepairScope},
         repair_all,
     },
-    run::{Job, Run, index_is_away, report::Report},
+    run::{
+        Job, Run, index_is_away,
+        report::{CheckedComment, CheckedEntry, Report},
+    },
 };
 
 /// Shown for something that is absent, or that should be absent.
@@ -32,14 +35,13 @@ const OWN: [&str; 4] = [
     attribute::REVISION,
 ];
 
-/// The rows of the table that a person reads, by the key of a derived item or entry. The cells say
-/// what it is, its state, what is there and what should be. No cell holds text that a commenter
-/// wrote.
+/// The derived items and entries, by key. The cells say what it is, its state, what is there and what
+/// should be. No cell holds text that a commenter wrote.
 #[derive(Default)]
 struct ComparisonRows(BTreeMap<String, [String; 4]>);
 
 impl Job {
-    /// Checks one comment. `product` names another product to look in. The notes show what is there
+    /// Checks one comment. `product` names another product to look in. The report shows what is there
     /// and what should be. It needs no lease, because its writes are conditional.
     pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Report {
         let mut places = Places::default();
@@ -70,9 +72,8 @@ async fn check(
     }
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
     let scope = RepairScope::of_all(&snapshot);
-    for line in describe(run.job, id, &places, &scope).await? {
-        run.ledger.add_note(line);
-    }
+    let comment = describe(run.job, id, &places, &scope).await?;
+    run.ledger.report().comment = Some(comment);
     let suspects = BTreeMap::from([(id.clone(), places)]);
     let resumes = Some(RESUMES_WITH_UNFINISHED);
     let outcome = repair_all(run, suspects.into(), &scope, resumes).await?;
@@ -80,24 +81,24 @@ async fn check(
     Ok(())
 }
 
-/// The comment, line by line.
+/// What is there for the comment, and what should be.
 async fn describe(
     job: &Job,
     id: &CommentId,
     places: &Places,
     scope: &RepairScope<'_>,
-) -> Result<Vec<String>, StoreError> {
-    let mut lines = vec![format!("comment {id}")];
+) -> Result<CheckedComment, StoreError> {
+    let mut comment = CheckedComment::of(id);
     let items = job.table.items_of(id).await?;
     let collection = match Collection::read(id, &items) {
         Ok(collection) => collection,
         Err(unresolved) => {
-            lines.push(format!("a person has to look: {unresolved}"));
+            comment.primary_item = format!("a person has to look, {unresolved}");
             for item in &items {
-                let key = text(item, attribute::SK).unwrap_or("?");
-                lines.push(format!("item {key}"));
+                let key = text(item, attribute::SK).unwrap_or("?").to_owned();
+                comment.unreadable_items.push(key);
             }
-            return Ok(lines);
+            return Ok(comment);
         }
     };
     if let Some(InvalidPrimary {
@@ -106,10 +107,10 @@ async fn describe(
         ..
     }) = &collection.invalid
     {
-        lines.push(format!("primary item: to be taken over, {malformed}"));
-        return Ok(lines);
+        comment.primary_item = format!("to be taken over, {malformed}");
+        return Ok(comment);
     }
-    lines.push(primary_line(&collection));
+    comment.primary_item = primary_text(&collection);
     let ranks = match &scope.index {
         IndexScope::Nothing => Err("not checked".to_owned()),
         IndexScope::Partitions(_) | IndexScope::Snapshot(_) => {
@@ -123,17 +124,15 @@ async fn describe(
             })
         }
     };
-    let of_index = match &ranks {
-        Ok(_) => "as below",
-        Err(problem) => problem,
+    comment.page_index = match &ranks {
+        Ok(_) => "as below".to_owned(),
+        Err(problem) => problem.clone(),
     };
-    lines.push(format!("page index: {of_index}"));
-    let rows = ComparisonRows::of(&collection, &items, ranks.as_ref().ok());
-    lines.extend(rows.lines());
-    Ok(lines)
+    comment.entries = ComparisonRows::of(&collection, &items, ranks.as_ref().ok()).entries();
+    Ok(comment)
 }
 
-fn primary_line(collection: &Collection<'_>) -> String {
+fn primary_text(collection: &Collection<'_>) -> String {
     if let Some(Image {
         placement,
         created_at,
@@ -153,12 +152,12 @@ fn primary_line(collection: &Collection<'_>) -> String {
             format!("{status}, ")
         };
         return format!(
-            "primary item: {status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}"
+            "{status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}"
         );
     }
     match &collection.invalid {
-        Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
-        None => "primary item: none".to_owned(),
+        Some(invalid) => format!("a person has to look, {}", invalid.malformed),
+        None => "none".to_owned(),
     }
 }
 
@@ -241,28 +240,19 @@ impl ComparisonRows {
         }
     }
 
-    /// The rows below their titles, in columns.
-    fn lines(&self) -> Vec<String> {
-        let mut lines = vec![["", "state", "is", "should be", "key"]];
-        for (key, [what, state, is, should_be]) in &self.0 {
-            lines.push([what, state, is, should_be, key]);
+    fn entries(self) -> Vec<CheckedEntry> {
+        let mut entries = Vec::new();
+        for (key, [what, state, is, should_be]) in self.0 {
+            entries.push(CheckedEntry {
+                what,
+                state,
+                is,
+                should_be,
+                key,
+            });
         }
-        let mut widths = ["rank entry".len(), 0, 0, 0, 0];
-        for line in &lines {
-            for (width, cell) in widths.iter_mut().zip(line) {
-                *width = cell.len().max(*width);
-            }
-        }
-        lines.iter().map(|line| aligned(line, widths)).collect()
+        entries
     }
-}
-
-fn aligned(cells: &[&str; 5], widths: [usize; 5]) -> String {
-    let mut line = String::new();
-    for (cell, width) in cells.iter().zip(widths) {
-        line += &format!("{cell:<width$}  ");
-    }
-    line.trim_end().to_owned()
 }
 
 fn found_score(ranks: Option<&Ranks>, set: &BaseSet) -> String {

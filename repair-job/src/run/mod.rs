@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** a dry run (without `--apply`) takes no lease and writes nothing at all.
 
+pub(crate) mod columns;
 pub(crate) mod lease;
 pub(crate) mod ledger;
 pub(crate) mod outcome;

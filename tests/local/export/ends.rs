@@ -93,6 +93,25 @@ async fn an_export_that_is_killed_or_interrupted_leaves_the_file_and_nothing_els
 
 #[tokio::test]
 #[ignore = "takes long"]
+async fn what_an_export_holds_is_printed_as_json_beside_its_files() {
+    let exporter = Exporter::with_comments(3).await;
+    let file = exporter.path("comments.jsonl");
+    let products = exporter.path("products.jsonl");
+    let options = ["--json", "--products", products.to_str().unwrap()];
+    let outcome = exporter.export_to(&file, &options).await.expect(0).json();
+    assert_eq!(outcome["comments"], 3, "{outcome}");
+    assert_eq!(outcome["products"], 0, "{outcome}");
+    assert_eq!(outcome["problems"], 0, "{outcome}");
+    assert_eq!(outcome["exit_code"], 0, "{outcome}");
+    assert!(outcome["has_changes_until"].is_string(), "{outcome}");
+    let refused = exporter.export_to(Path::new("-"), &["--json"]).await;
+    let refused = refused.expect(2);
+    assert!(refused.stderr.contains("--output"), "{refused:?}");
+    exporter.end().await;
+}
+
+#[tokio::test]
+#[ignore = "takes long"]
 async fn csv_is_refused_with_a_command_that_makes_it() {
     let exporter = Exporter::with_comments(3).await;
     let lines = exporter.path("comments.jsonl");

@@ -6,6 +6,7 @@ use std::{
     process::Command,
 };
 
+use serde_json::Value;
 use table::NewComment;
 use tempfile::TempDir;
 
@@ -80,6 +81,35 @@ async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far() {
         assert!(whole.stdout.contains(&counts), "{whole:?}");
         stores.finish().await;
     }
+}
+
+#[tokio::test]
+async fn the_outcome_as_json_has_the_counts_and_the_reasons() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let content = lines(&some_comments(3)) + "{\"rating\": 9}\n";
+    let path = write(&folder, "comments", content);
+    let url = stores.engine_url();
+    let arguments = [
+        "import",
+        path.to_str().unwrap(),
+        "--json",
+        "--table",
+        stores.table.name(),
+        "--dynamodb-url",
+        &url,
+    ];
+    let outcome = pagemark::run(&arguments).await.expect(1).json();
+    let file = &outcome["files"][0];
+    assert_eq!(file["created"], 3, "{outcome}");
+    assert_eq!(file["bad"], 1, "{outcome}");
+    assert_eq!(file["mistakes"][0]["line"], 4, "{outcome}");
+    assert!(file["mistakes"][0]["reason"].is_string(), "{outcome}");
+    assert_eq!(file["failure"], Value::Null, "{outcome}");
+    // No stack processes this table.
+    assert_eq!(outcome["settled"], Value::Null, "{outcome}");
+    assert_eq!(outcome["exit_code"], 1, "{outcome}");
+    stores.finish().await;
 }
 
 /// The number before a word, such as `1,200 new`.
