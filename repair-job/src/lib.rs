@@ -35,6 +35,7 @@ pub use entry::function::{
     FUNCTION, FunctionCommand, Invoked, SegmentAudit, invoked, metrics_line,
 };
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};
+pub use find::spellings::other_spellings;
 pub use process::{Stop, StopReason};
 pub use run::Job;
 pub use run::progress::{Progress, ProgressMoment, per_second, time_left};

@@ -145,6 +145,7 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
         before: None,
         after: Some(placement),
         is_report: false,
+        by: None,
     };
     stores
         .put_raw(serde_dynamo::to_item(entry.to_item()).unwrap())
@@ -168,6 +169,7 @@ async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexe
         before: None,
         after: Some(comment.placement()),
         is_report: false,
+        by: None,
     };
     let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
     let unreadable = with_attribute(&entry, "revision", text_value("no revision"));

@@ -35,6 +35,9 @@ pub struct JournalEntry {
     pub after: Option<Placement>,
     /// Whether nothing changed. Both placements then say where a reader looked for the comment.
     pub is_report: bool,
+    /// Who made the change: the name of a token, or of a command. `None` in a report, and in the
+    /// entries of earlier versions.
+    pub by: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,8 +53,20 @@ pub struct JournalItem {
     pub after: Option<Placement>,
     #[serde(default, skip_serializing_if = "Not::not")]
     pub is_report: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// When DynamoDB may remove the entry, in seconds since 1970.
     pub expires_at: i64,
+}
+
+/// The shard of a comment's entries.
+pub fn journal_shard(id: &CommentId) -> u32 {
+    crc32fast::hash(id.as_str().as_bytes()) % JOURNAL_SHARDS
+}
+
+/// The sort key of the entry that a comment has at an instant.
+pub fn journal_sk(instant: Timestamp, id: &CommentId) -> String {
+    format!("{instant}#{id}")
 }
 
 pub fn journal_pk(hour_of: Timestamp, shard: u32) -> String {
@@ -68,19 +83,20 @@ impl JournalEntry {
             before: Some(looked_for.clone()),
             after: Some(looked_for),
             is_report: true,
+            by: None,
         }
     }
 
     pub fn to_item(&self) -> JournalItem {
         let instant = self.revision.instant();
-        let shard = crc32fast::hash(self.id.as_str().as_bytes()) % JOURNAL_SHARDS;
         JournalItem {
-            pk: journal_pk(instant, shard),
-            sk: format!("{instant}#{}", self.id),
+            pk: journal_pk(instant, journal_shard(&self.id)),
+            sk: journal_sk(instant, &self.id),
             revision: self.revision,
             before: self.before.clone(),
             after: self.after.clone(),
             is_report: self.is_report,
+            by: self.by.clone(),
             expires_at: instant.epoch_seconds() + JOURNAL_RETENTION_DAYS * 24 * 3600,
         }
     }
@@ -106,6 +122,7 @@ impl TryFrom<JournalItem> for JournalEntry {
             before,
             after,
             is_report,
+            by,
             ..
         } = item;
         Ok(Self {
@@ -114,6 +131,7 @@ impl TryFrom<JournalItem> for JournalEntry {
             before,
             after,
             is_report,
+            by,
         })
     }
 }
@@ -134,14 +152,20 @@ mod tests {
             before: None,
             after: Some(comment.placement()),
             is_report: false,
+            by: None,
         };
-        for entry in [change, report] {
+        let by_a_token = JournalEntry {
+            by: Some("shop".to_owned()),
+            ..change.clone()
+        };
+        for entry in [change, report, by_a_token] {
             let item = entry.to_item();
             assert!(item.pk.starts_with("CHANGE#2024-02-29T12#"), "{}", item.pk);
             assert_eq!(item.sk, "2024-02-29T12:00:00.123Z#c1");
             let stored: serde_dynamo::Item = serde_dynamo::to_item(&item).unwrap();
             // The entry of a change is as earlier versions wrote it.
             assert_eq!(stored.contains_key("is_report"), entry.is_report);
+            assert_eq!(stored.contains_key("by"), entry.by.is_some());
             let read: JournalItem = serde_dynamo::from_item(stored).unwrap();
             assert_eq!(JournalEntry::try_from(read).unwrap(), entry);
         }

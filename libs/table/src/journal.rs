@@ -6,7 +6,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use model::{
     CommentId, Malformed, Placement, Revision, Timestamp,
-    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
+    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk, journal_shard, journal_sk},
 };
 use process::{StoreError, now, random};
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::{
     Table,
     error::store_error,
-    item::{ItemKey, from_sdk_item},
+    item::{ItemKey, from_sdk_item, item_key},
     parts::{Part, Position},
 };
 
@@ -41,6 +41,7 @@ impl Table {
                 before,
                 after,
                 is_report: false,
+                by: self.writer.as_deref().map(str::to_owned),
             }
             .to_item(),
         )
@@ -57,6 +58,24 @@ impl Table {
         self.transact_until(deadline, vec![self.put_new(&entry.to_item())?])
             .await
             .map(drop)
+    }
+
+    /// The entry of the change that gave a comment this revision, strongly consistent. `None` if it
+    /// has expired.
+    pub async fn journal_entry(
+        &self,
+        id: &CommentId,
+        revision: Revision,
+    ) -> Result<Option<JournalEntry>, StoreError> {
+        let instant = revision.instant();
+        let pk = journal_pk(instant, journal_shard(id));
+        let Some(item) = self.item(item_key(pk, journal_sk(instant, id))).await? else {
+            return Ok(None);
+        };
+        let item = from_sdk_item::<JournalItem>(item)?;
+        let entry = JournalEntry::try_from(item).map_err(StoreError::Malformed)?;
+        // A report of the same millisecond has its own revision.
+        Ok(Some(entry).filter(|entry| entry.revision == revision))
     }
 
     /// The first entries of one shard of the journal, of the hour that `from` is in, from `from`

@@ -113,6 +113,8 @@ pub struct Table {
     meter: Arc<Meter>,
     observer: Option<Arc<dyn Observer>>,
     direct: Direct,
+    /// Who changes comments, for the journal.
+    writer: Option<Arc<str>>,
 }
 
 impl Table {
@@ -138,6 +140,7 @@ impl Table {
             meter: Arc::default(),
             observer: None,
             direct: Direct::default(),
+            writer: None,
         }
     }
 
@@ -151,6 +154,15 @@ impl Table {
             meter: Arc::default(),
             observer: None,
             direct: Direct::default(),
+            writer: None,
+        }
+    }
+
+    /// The table, whose changes are of this writer: the name of a token, or of a command.
+    pub fn written_by(&self, writer: &str) -> Self {
+        Self {
+            writer: Some(writer.into()),
+            ..self.clone()
         }
     }
 

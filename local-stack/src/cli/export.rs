@@ -8,6 +8,7 @@ use std::{
 use anyhow::ensure;
 use api::PublicUrl;
 use clap::ValueEnum;
+use model::AuthorId;
 use process::aws::Calls;
 use repair_job::Signals;
 use serde::Serialize;
@@ -48,6 +49,14 @@ pub(super) struct ExportArgs {
     /// The file to write products' records to, one on each line.
     #[arg(long, value_name = "FILE")]
     products: Option<PathBuf>,
+    /// Write only the comments of the author with this id, those too that readers do not see.
+    #[arg(
+        long,
+        value_name = "ID",
+        value_parser = AuthorId::parse_stored,
+        conflicts_with_all = ["format", "products"]
+    )]
+    author: Option<AuthorId>,
     /// What to write: all comments for an import, or the published ones as a product review feed
     /// for Google Merchant Center.
     #[arg(long, value_name = "FORMAT", default_value = "json-lines")]
@@ -129,7 +138,7 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         () = signals.next() => return Ok(ExitCode::from(interrupted())),
     };
     let exported = tokio::select! {
-        exported = export_table(&attached.table, &comments, records.as_ref(), publisher) => exported.map(Some),
+        exported = export_table(&attached.table, &comments, records.as_ref(), publisher, args.author.as_ref()) => exported.map(Some),
         () = signals.next() => Ok(None),
     };
     attached.end().await;
@@ -172,9 +181,13 @@ async fn export_table(
     comments: &ExportTarget,
     records: Option<&ExportTarget>,
     publisher: Option<Publisher>,
+    author: Option<&AuthorId>,
 ) -> anyhow::Result<ExportOutcome> {
     let mut export = Export::of(table);
-    let comments = export.comments(comments, publisher).await?;
+    let comments = match author {
+        Some(author) => export.comments_of_author(comments, author).await?,
+        None => export.comments(comments, publisher).await?,
+    };
     let products = match records {
         Some(records) => Some(export.records(records).await?),
         None => None,

@@ -23,7 +23,7 @@ use crate::{
     attached::TableAddress,
     backlog::Backlog,
     control::{Running, backlog},
-    import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
+    import::{EarlierRows, IMPORT, ImportError, ImportOptions, ImportSource, ReadingArgs},
 };
 
 /// How often a running import asks the stack how far it is.
@@ -106,6 +106,7 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         opened = args.table.open("import", |config| TableConfig { comment_blob, ..config }) => opened?,
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
+    let table = attached.table.written_by(IMPORT);
     let began = Instant::now();
     let waits = !args.dry_run && !args.no_wait;
     let stack = if waits {
@@ -125,7 +126,7 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         Ok(None) | Err(_) => None,
     };
     let records = args.products.len();
-    let files = import_all(&attached.table, sources, &options, &mut earlier, args.json).await;
+    let files = import_all(&table, sources, &options, &mut earlier, args.json).await;
     let mut outcome = ImportOutcome {
         files,
         ..ImportOutcome::default()

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     backlog::Backlog,
     demo::{PICTURES, demo_comments, demo_products},
-    import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
+    import::{EarlierRows, IMPORT, ImportError, ImportOptions, ImportSource, ReadingArgs},
     settings::{DEMO_ENGINE, QUARANTINE, StackSettings, TABLE},
     stack::Stack,
 };
@@ -129,7 +129,8 @@ async fn serve(
     for source in files {
         let name = source.name.clone();
         let options = ImportOptions::default();
-        let imported = import_shown(stack.table(), source, &options, &mut earlier).await;
+        let table = stack.table().written_by(IMPORT);
+        let imported = import_shown(&table, source, &options, &mut earlier).await;
         imported.say(options.dry_run);
         if let Some(error) = imported.failure {
             return Err(error).with_context(|| format!("{name} was not imported to its end"));
@@ -214,7 +215,8 @@ async fn generate(stack: &Stack, count: u64, site: &str, earlier: &mut EarlierRo
     }
     let source = ImportSource::of_comments(demo_comments(count, process::now()));
     let options = ImportOptions::default();
-    let imported = import_shown(stack.table(), source, &options, earlier).await;
+    let table = stack.table().written_by("pagemark up --demo");
+    let imported = import_shown(&table, source, &options, earlier).await;
     imported.say(options.dry_run);
     let Some(error) = imported.failure else {
         return Some(imported.report.created);

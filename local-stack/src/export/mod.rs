@@ -23,7 +23,7 @@ use anyhow::{Context, ensure};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::HumanCount;
 use model::{
-    Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId,
+    AuthorId, Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId,
     ProductRecord, Status, Timestamp,
     item::{comment_id_of_pk, comment_of_primary, comment_pk},
     plan::reconcile::Places,
@@ -32,8 +32,8 @@ use model::{
 };
 use process::now;
 use repair_job::{
-    JobSettings, Journal, Progress, Window, journal_from, journal_to, reaches_back_to,
-    unresolved_comments,
+    JobSettings, Journal, Progress, Window, journal_from, journal_to, other_spellings,
+    reaches_back_to, unresolved_comments,
 };
 use serde::{Deserialize, Serialize};
 use table::{ItemKey, Table};
@@ -65,9 +65,10 @@ pub(crate) struct ExportedComments {
     comments: u64,
     /// How many of them were read again at the end.
     read_again: u64,
-    /// Every change that was acknowledged before this instant is in it.
+    /// Every change that was acknowledged before this instant is in it. `None` for the comments of an
+    /// author, whose index may lag.
     #[serde(rename = "has_changes_until")]
-    holds: Timestamp,
+    holds: Option<Timestamp>,
     /// No change that was made later is in it.
     #[serde(rename = "has_none_after")]
     ends: Timestamp,
@@ -162,7 +163,7 @@ impl<'run> Export<'run> {
             return Ok(ExportedComments {
                 comments: report.reviews,
                 read_again,
-                holds,
+                holds: Some(holds),
                 ends,
             });
         }
@@ -180,7 +181,53 @@ impl<'run> Export<'run> {
         Ok(ExportedComments {
             comments,
             read_again,
-            holds,
+            holds: Some(holds),
+            ends,
+        })
+    }
+
+    /// Exports the comments of an author, those too that readers do not see, ordered by id.
+    pub(crate) async fn comments_of_author(
+        &mut self,
+        target: &ExportTarget,
+        author: &AuthorId,
+    ) -> anyhow::Result<ExportedComments> {
+        let mut lines = Vec::new();
+        let mut after = None;
+        loop {
+            let part = self
+                .table
+                .comments_of_author(author, after.as_ref(), COMMENTS_MAX)
+                .await?;
+            for comment in part.rows {
+                match comment {
+                    Ok(comment) => lines.push(to_line(comment)? + "\n"),
+                    Err(problem) => self.add_unreadable(&problem.to_string()),
+                }
+            }
+            after = part.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let ends = now();
+        let comments = lines.len() as u64;
+        let name = &target.name;
+        target.write(move |to| write_lines(to, lines)).await?;
+        eprintln!(
+            "{name}: {} comments of the author; one of the last second may be missing",
+            HumanCount(comments)
+        );
+        for spelling in other_spellings(self.table, author).await? {
+            eprintln!(
+                "pagemark: there are comments of {:?}, another spelling of the id: they are not in it",
+                spelling.as_str()
+            );
+        }
+        Ok(ExportedComments {
+            comments,
+            read_again: 0,
+            holds: None,
             ends,
         })
     }
@@ -351,14 +398,7 @@ impl<'run> Export<'run> {
         }
         let name = &target.name;
         let count = lines.len() as u64;
-        target
-            .write(move |to| {
-                for line in lines {
-                    to.write_all(line.as_bytes())?;
-                }
-                Ok(())
-            })
-            .await?;
+        target.write(move |to| write_lines(to, lines)).await?;
         eprintln!("{name}: the records of {} products", HumanCount(count));
         Ok(count)
     }
@@ -392,6 +432,13 @@ impl<'run> Export<'run> {
         self.unreadable += 1;
         eprintln!("pagemark: {problem}");
     }
+}
+
+fn write_lines(to: &mut dyn Write, lines: Vec<String>) -> io::Result<()> {
+    for line in lines {
+        to.write_all(line.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn check(comment: &Comment) -> Result<(), InvalidInput> {

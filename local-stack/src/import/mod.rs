@@ -75,6 +75,8 @@ pub use product::to_product_line;
 use row::{ImportRow, ImportRows, RowContent};
 pub use source::ImportSource;
 
+/// Whom the journal names for what an import wrote. No token has a space in its name.
+pub(crate) const IMPORT: &str = "pagemark import";
 /// How many comments or records are written concurrently.
 const CONCURRENT: usize = 16;
 /// How many kinds of mistakes are kept with their reasons; the rest is only counted.

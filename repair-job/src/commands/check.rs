@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    BaseSet, CommentId, Placement, ProductId,
+    BaseSet, CommentId, Placement, ProductId, Timestamp,
     item::{Image, attribute, text},
+    journal::{JOURNAL_RETENTION_DAYS, journal_shard},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
-use process::StoreError;
+use process::{StoreError, now};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
@@ -18,7 +20,7 @@ use crate::{
     },
     run::{
         Job, Run, index_is_away,
-        report::{CheckedComment, CheckedEntry, Report},
+        report::{CheckedComment, CheckedEntry, CommentChange, Report},
     },
 };
 
@@ -26,6 +28,14 @@ use crate::{
 const NOTHING: &str = "-";
 /// Shown for a duplicate that is right, or that should exist.
 const COPY: &str = "like the primary item";
+
+const HOUR_MS: i64 = 3_600_000;
+/// The hours of the journal, and one more for a clock that is ahead.
+const HOURS: i64 = JOURNAL_RETENTION_DAYS * 24 + 1;
+const HOURS_AT_ONCE: usize = 8;
+const ENTRIES_OF_PART: i32 = 2_000;
+/// Maximum number of entries that are read for the changes of a comment: some 30 MB.
+const ENTRIES_MAX: usize = 100_000;
 
 /// What Pagemark itself writes into an item. A commenter may have written the other attributes.
 const OWN: [&str; 4] = [
@@ -68,17 +78,95 @@ async fn check(
             "no comment has the id {id}; if the page index may still have something of it, name its product by --product"
         );
         run.ledger.report().failure = Some(problem);
+        let changes = changes_of(run, id).await?;
+        if !changes.is_empty() {
+            let mut comment = CheckedComment::of(id);
+            comment.primary_item = "none".to_owned();
+            comment.changes = changes;
+            run.ledger.report().comment = Some(comment);
+        }
         return Ok(());
     }
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
     let scope = RepairScope::of_all(&snapshot);
     let comment = describe(run.job, id, &places, &scope).await?;
-    run.ledger.report().comment = Some(comment);
+    run.ledger.report().comment = Some(comment.clone());
     let suspects = BTreeMap::from([(id.clone(), places)]);
     let resumes = Some(RESUMES_WITH_UNFINISHED);
     let outcome = repair_all(run, suspects.into(), &scope, resumes).await?;
     run.add_checked(outcome.checked());
+    let changes = changes_of(run, id).await?;
+    run.ledger.report().comment = Some(CheckedComment { changes, ..comment });
     Ok(())
+}
+
+/// What the journal has of a comment, oldest first. It reads one shard of each hour, newest first.
+/// A note says how far it came.
+async fn changes_of(run: &Run<'_>, id: &CommentId) -> Result<Vec<CommentChange>, StoreError> {
+    // A writer's clock may be ahead.
+    let newest = now().plus_ms(HOUR_MS);
+    let mut parts = stream::iter(0..HOURS)
+        .map(|hour| changes_of_hour(run, id, newest.plus_ms(-hour * HOUR_MS)))
+        .buffered(HOURS_AT_ONCE);
+    let mut changes = BTreeMap::new();
+    let mut read = 0;
+    let mut hours = 0;
+    while let Some(part) = parts.try_next().await? {
+        changes.extend(part.changes);
+        read += part.read;
+        hours += 1;
+        if read >= ENTRIES_MAX || run.stop_reason().is_some() {
+            break;
+        }
+    }
+    if hours < HOURS {
+        run.ledger.add_note(format!(
+            "the journal was read for its changes of the last {hours} hours only"
+        ));
+    }
+    Ok(changes.into_values().collect())
+}
+
+/// What the journal has of a comment in an hour.
+struct HourOfChanges {
+    /// By instant.
+    changes: BTreeMap<Timestamp, CommentChange>,
+    /// How many entries were read.
+    read: usize,
+}
+
+async fn changes_of_hour(
+    run: &Run<'_>,
+    id: &CommentId,
+    within: Timestamp,
+) -> Result<HourOfChanges, StoreError> {
+    let mut from = within.plus_ms(-within.epoch_ms().rem_euclid(HOUR_MS));
+    let to = from.plus_ms(HOUR_MS);
+    let mut hour = HourOfChanges {
+        changes: BTreeMap::new(),
+        read: 0,
+    };
+    loop {
+        let part = run
+            .job
+            .table
+            .journal_part(journal_shard(id), from, to, ENTRIES_OF_PART)
+            .await?;
+        hour.read += part.rows.len();
+        for row in part.rows {
+            // The next part begins at this instant, so it repeats what has it.
+            from = from.max(row.at);
+            // `recent` reports an entry that cannot be read.
+            let Ok(entry) = row.entry else { continue };
+            if entry.id == *id && !entry.is_report {
+                let change = CommentChange::of(entry);
+                hour.changes.insert(change.at, change);
+            }
+        }
+        if part.next.is_none() || run.stop_reason().is_some() {
+            return Ok(hour);
+        }
+    }
 }
 
 /// What is there for the comment, and what should be.

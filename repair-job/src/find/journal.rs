@@ -268,6 +268,7 @@ mod tests {
                 before: None,
                 after: None,
                 is_report: false,
+                by: None,
             }),
         };
         JournalRow {

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use model::{CommentId, Timestamp, plan::reconcile::DriftKind};
+use model::{CommentId, Timestamp, journal::JournalEntry, plan::reconcile::DriftKind};
 use process::StopReason;
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,18 @@ pub struct CheckedComment {
     pub entries: Vec<CheckedEntry>,
     /// The keys of items that cannot be read.
     pub unreadable_items: Vec<String>,
+    /// What the journal has of it, oldest first.
+    pub changes: Vec<CommentChange>,
+}
+
+/// A change of a comment, as the journal has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CommentChange {
+    pub at: Timestamp,
+    /// `created`, `changed` or `deleted`.
+    pub what: &'static str,
+    /// The name of the token or of the command that made it; `None` in entries of earlier versions.
+    pub by: Option<String>,
 }
 
 /// An item or an entry of the page index that was derived from a comment.
@@ -61,6 +73,21 @@ pub struct CheckedEntry {
     pub is: String,
     pub should_be: String,
     pub key: String,
+}
+
+impl CommentChange {
+    pub(crate) fn of(entry: JournalEntry) -> Self {
+        let what = match (&entry.before, &entry.after) {
+            (None, _) => "created",
+            (Some(_), Some(_)) => "changed",
+            (Some(_), None) => "deleted",
+        };
+        Self {
+            at: entry.revision.instant(),
+            what,
+            by: entry.by,
+        }
+    }
 }
 
 impl CheckedComment {
@@ -94,6 +121,16 @@ impl CheckedComment {
                 } = entry;
                 let cells = [what, state, is, should_be, key];
                 rows.push(cells.map(String::clone).to_vec());
+            }
+            lines.extend(in_columns(&rows));
+        }
+        if !self.changes.is_empty() {
+            let titles = ["changed at", "what", "by"];
+            let mut rows = vec![titles.map(str::to_owned).to_vec()];
+            for change in &self.changes {
+                let by = change.by.as_deref().unwrap_or("unknown");
+                let cells = [&change.at.to_string(), change.what, by];
+                rows.push(cells.map(str::to_owned).to_vec());
             }
             lines.extend(in_columns(&rows));
         }
