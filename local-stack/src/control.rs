@@ -258,11 +258,11 @@ async fn begin(mut body: Incoming, stores: Stores) -> anyhow::Result<BoxBody<Byt
 
 /// Runs a command, and writes the lines of the answer.
 async fn run(args: RunArgs, mut body: Incoming, stores: Stores, lines: mpsc::Sender<Bytes>) {
-    let stop = Stop::after(args.max_run_time);
+    let stop = Stop::after(args.options.max_run_time);
     let job = Job::new(
         stores.table,
         stores.index,
-        args.settings.clone(),
+        args.options.settings.clone(),
         stop.clone(),
     );
     let work = async {
@@ -301,7 +301,7 @@ async fn wait_for_index(
     index_state: watch::Receiver<KeeperState>,
     progress: &Progress,
 ) {
-    if !args.settings.apply {
+    if !args.options.settings.apply {
         return;
     }
     if matches!(args.command, RepairCommand::Rebuild { .. }) {

@@ -30,7 +30,9 @@ pub use commands::status::{IndexStatus, JobStatus};
 pub use entry::command_line::{
     CommandOutput, Signals, on_signals, print_outcome, run_command, run_on,
 };
-pub use entry::config::{EXIT_CODES, FunctionConfig, RepairCommand, RepairConfig, RunArgs};
+pub use entry::config::{
+    EXIT_CODES, FunctionConfig, RepairCommand, RepairConfig, RunArgs, RunOptions,
+};
 pub use entry::function::{
     FUNCTION, FunctionCommand, Invoked, SegmentAudit, invoked, metrics_line,
 };

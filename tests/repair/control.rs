@@ -130,7 +130,7 @@ async fn garbage_from_clients_harms_nothing() {
     let served = Served::start(4).await;
     let good = json!({ "version": env!("CARGO_PKG_VERSION"), "args": args(&["status"]) });
     let answer = served
-        .answer_to(&changed(&good, "/args/json", json!(true)))
+        .answer_to(&changed(&good, "/args/options/json", json!(true)))
         .await;
     let is_good = answer.starts_with("HTTP/1.1 200 ") && answer.contains("audited_share");
     assert!(is_good, "the requests below test nothing: {answer}");
@@ -149,11 +149,11 @@ async fn garbage_from_clients_harms_nothing() {
             "another build of pagemark",
         ),
         (
-            changed(&good, "/args/settings/lease", endless.clone()),
+            changed(&good, "/args/options/settings/lease", endless.clone()),
             "too long",
         ),
         (
-            changed(&good, "/args/max_run_time", endless.clone()),
+            changed(&good, "/args/options/max_run_time", endless.clone()),
             "too long",
         ),
     ] {

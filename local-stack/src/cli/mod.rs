@@ -4,6 +4,7 @@ mod export;
 mod import;
 mod progress;
 mod repair;
+mod undo;
 mod up;
 mod written;
 

@@ -140,7 +140,7 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
 }
 
 /// The line of a mistake, in a file of this name.
-fn mistake_text(name: &str, warning: &str, mistake: &Mistake) -> String {
+pub(super) fn mistake_text(name: &str, warning: &str, mistake: &Mistake) -> String {
     let more = match mistake.more {
         0 => String::new(),
         1 => " and 1 other".to_owned(),

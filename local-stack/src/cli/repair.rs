@@ -2,10 +2,13 @@
 
 use std::{convert::identity, process::ExitCode};
 
-use clap::builder::Resettable;
-use repair_job::{RunArgs, Signals, exit};
+use clap::{Subcommand, builder::Resettable};
+use repair_job::{RepairCommand, RunArgs, RunOptions, Signals, exit};
 
-use super::INTERRUPTED;
+use super::{
+    INTERRUPTED,
+    undo::{self, UndoArgs},
+};
 use crate::{attached::TableAddress, control::ask};
 
 #[derive(Debug, clap::Args)]
@@ -13,7 +16,18 @@ pub(super) struct RepairArgs {
     #[command(flatten)]
     table: TableAddress,
     #[command(flatten)]
-    run: RunArgs,
+    options: RunOptions,
+    #[command(subcommand)]
+    command: StackCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum StackCommand {
+    #[command(flatten)]
+    OfJob(RepairCommand),
+    /// Remove the comments that an import of these files created and nobody has changed since.
+    /// Without --apply, only count them.
+    UndoImport(Box<UndoArgs>),
 }
 
 pub(super) const EXAMPLES: &str = "\
@@ -52,6 +66,16 @@ pub(super) async fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::from(exit::USAGE));
     }
+    let command = match args.command {
+        StackCommand::OfJob(command) => command,
+        StackCommand::UndoImport(undo) => {
+            return undo::run(&args.table, &args.options, *undo).await;
+        }
+    };
+    let run = RunArgs {
+        options: args.options,
+        command,
+    };
     let mut signals = Signals::listen()?;
     let opened = async {
         let attached = args.table.open("repair", identity).await?;
@@ -61,7 +85,7 @@ pub(super) async fn run(args: RepairArgs) -> anyhow::Result<ExitCode> {
         opened = opened => opened?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let ran = ask(&socket, &args.run).await;
+    let ran = ask(&socket, &run).await;
     attached.end().await;
     ran
 }
@@ -104,6 +128,7 @@ mod tests {
             "repair --dynamodb-url http://127.0.0.1:1 check c1",
             "repair rebuild --apply --segments 2",
             "repair audit --data-dir d --apply",
+            "repair undo-import f.csv --map rating=stars --since 2024-01-31T06:00:00Z --apply",
         ] {
             let words = std::iter::once("pagemark").chain(line.split(' '));
             Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));

@@ -13,6 +13,7 @@
 //! - `earlier`: the rows so far, so that no row takes the id of another one without notice.
 //! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates;
 //!   `value`: its values; `id_from`: ids made of columns; `status_words`: columns that look like a status.
+//! - `undo`: removes what an import has created.
 //! - `spreadsheet`: what spreadsheets make of values; `kind`: files that are neither JSON Lines nor
 //!   tables.
 //!
@@ -38,6 +39,7 @@ mod separated;
 mod source;
 mod spreadsheet;
 mod status_words;
+mod undo;
 mod value;
 
 use std::{
@@ -74,6 +76,7 @@ pub use options::ReadingArgs;
 pub use product::to_product_line;
 use row::{ImportRow, ImportRows, RowContent};
 pub use source::ImportSource;
+pub(crate) use undo::{UndoOptions, UndoReport, undo_import};
 
 /// Whom the journal names for what an import wrote. No token has a space in its name.
 pub(crate) const IMPORT: &str = "pagemark import";

@@ -40,8 +40,8 @@ pub async fn run_command(
     table: Table,
     index: PageIndex,
 ) -> anyhow::Result<ExitCode> {
-    let stop = Stop::after(args.max_run_time);
-    let job = Job::new(table, index, args.settings.clone(), stop.clone());
+    let stop = Stop::after(args.options.max_run_time);
+    let job = Job::new(table, index, args.options.settings.clone(), stop.clone());
     let work = run_on(&job, args);
     print_outcome(args, job.progress(), work, move || stop.ask()).await
 }
@@ -114,7 +114,7 @@ fn command_output(
     text: &impl Display,
     exit_code: u8,
 ) -> anyhow::Result<CommandOutput> {
-    let output = if args.json {
+    let output = if args.options.json {
         format!("{}\n", serde_json::to_string_pretty(json)?)
     } else {
         format!("{text}\n")

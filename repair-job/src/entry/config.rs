@@ -55,6 +55,17 @@ pub struct RepairConfig {
 #[serde(deny_unknown_fields)]
 pub struct RunArgs {
     #[command(flatten)]
+    pub options: RunOptions,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: RepairCommand,
+}
+
+/// How a run is done, whatever it does.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunOptions {
+    #[command(flatten)]
     pub settings: JobSettings,
     /// Print the report as JSON.
     #[arg(long, global = true)]
@@ -62,9 +73,6 @@ pub struct RunArgs {
     /// Stop cleanly after this time, such as 90s, 15m or 2h, and say where the next run resumes.
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     pub max_run_time: Option<Duration>,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: RepairCommand,
 }
 
 impl RunArgs {
@@ -81,16 +89,16 @@ impl RunArgs {
             indexer_lag,
             confirm_every,
             ..
-        } = self.settings;
+        } = self.options.settings;
         let times = [lease, min_age, overlap, indexer_lag, confirm_every]
             .into_iter()
-            .chain(self.max_run_time);
+            .chain(self.options.max_run_time);
         if let Some(time) = times.max()
             && time > TIME_MAX
         {
             return Err(format!("a time of {} s is too long", time.as_secs()));
         }
-        if self.settings.apply && matches!(self.command, RepairCommand::Status { .. }) {
+        if self.options.settings.apply && matches!(self.command, RepairCommand::Status { .. }) {
             return Err("--apply: `status` changes nothing".to_owned());
         }
         if let RepairCommand::Audit(AuditOptions {
@@ -257,7 +265,7 @@ mod tests {
             &["rebuild", "--segments=2"],
         ] {
             let mut run = parse(line).run;
-            run.settings.overlap = Duration::from_millis(1_500);
+            run.options.settings.overlap = Duration::from_millis(1_500);
             let json = serde_json::to_string(&run).unwrap();
             let back: RunArgs = serde_json::from_str(&json).unwrap();
             assert_eq!(format!("{back:?}"), format!("{run:?}"), "{json}");
