@@ -230,7 +230,7 @@ async fn answer(
 /// Begins the run that a request asks for, and returns the body of the answer.
 ///
 /// # Errors
-/// There is no such run.
+/// The request is wrong, or of another version.
 async fn begin(mut body: Incoming, stores: Stores) -> anyhow::Result<BoxBody<Bytes, Infallible>> {
     let command = timeout(COMMAND_WITHIN, first_line(&mut body)).await;
     let command = command

@@ -146,6 +146,7 @@ async fn the_journal_names_a_comment_that_a_lagging_index_lacked() {
         after: Some(placement),
         is_report: false,
         by: None,
+        follows: None,
     };
     stores
         .put_raw(serde_dynamo::to_item(entry.to_item()).unwrap())
@@ -170,6 +171,7 @@ async fn an_unreadable_journal_entry_is_counted_once_and_all_comments_are_indexe
         after: Some(comment.placement()),
         is_report: false,
         by: None,
+        follows: None,
     };
     let entry = serde_dynamo::to_item(entry.to_item()).unwrap();
     let unreadable = with_attribute(&entry, "revision", text_value("no revision"));

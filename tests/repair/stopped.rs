@@ -42,6 +42,7 @@ async fn a_run_that_is_stopped_has_advanced_its_watermark_to_what_it_has_not_che
         after: Some(comments[0].placement()),
         is_report: false,
         by: None,
+        follows: None,
     };
     stores
         .put_raw(serde_dynamo::to_item(entry.to_item()).unwrap())

@@ -38,6 +38,9 @@ pub struct JournalEntry {
     /// Who made the change: the name of a token, or of a command. `None` in a report, and in the
     /// entries of earlier versions.
     pub by: Option<String>,
+    /// The revision before the change, which leads to the entry before. `None` if it created the
+    /// comment, and in the entries of earlier versions.
+    pub follows: Option<Revision>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +58,8 @@ pub struct JournalItem {
     pub is_report: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Revision>,
     /// When DynamoDB may remove the entry, in seconds since 1970.
     pub expires_at: i64,
 }
@@ -84,6 +89,7 @@ impl JournalEntry {
             after: Some(looked_for),
             is_report: true,
             by: None,
+            follows: None,
         }
     }
 
@@ -97,6 +103,7 @@ impl JournalEntry {
             after: self.after.clone(),
             is_report: self.is_report,
             by: self.by.clone(),
+            follows: self.follows,
             expires_at: instant.epoch_seconds() + JOURNAL_RETENTION_DAYS * 24 * 3600,
         }
     }
@@ -123,6 +130,7 @@ impl TryFrom<JournalItem> for JournalEntry {
             after,
             is_report,
             by,
+            follows,
             ..
         } = item;
         Ok(Self {
@@ -132,6 +140,7 @@ impl TryFrom<JournalItem> for JournalEntry {
             after,
             is_report,
             by,
+            follows,
         })
     }
 }
@@ -153,9 +162,11 @@ mod tests {
             after: Some(comment.placement()),
             is_report: false,
             by: None,
+            follows: None,
         };
         let by_a_token = JournalEntry {
             by: Some("shop".to_owned()),
+            follows: Some(comment.revision),
             ..change.clone()
         };
         for entry in [change, report, by_a_token] {

@@ -26,9 +26,11 @@ pub struct JournalRow {
 }
 
 impl Table {
+    /// The entry of the change from the revision `follows` to `revision`.
     pub(crate) fn put_journal(
         &self,
         id: &CommentId,
+        follows: Option<Revision>,
         revision: Revision,
         before: Option<Placement>,
         after: Option<Placement>,
@@ -42,6 +44,7 @@ impl Table {
                 after,
                 is_report: false,
                 by: self.writer.as_deref().map(str::to_owned),
+                follows,
             }
             .to_item(),
         )

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    BaseSet, CommentId, Placement, ProductId, Timestamp,
+    BaseSet, CommentId, Placement, ProductId, Revision, Timestamp,
     item::{Image, attribute, text},
-    journal::{JOURNAL_RETENTION_DAYS, journal_shard},
+    journal::{JOURNAL_RETENTION_DAYS, JournalEntry, journal_shard},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
 use process::{StoreError, now};
@@ -34,8 +34,10 @@ const HOUR_MS: i64 = 3_600_000;
 const HOURS: i64 = JOURNAL_RETENTION_DAYS * 24 + 1;
 const HOURS_AT_ONCE: usize = 8;
 const ENTRIES_OF_PART: i32 = 2_000;
-/// Maximum number of entries that are read for the changes of a comment: some 30 MB.
+/// Maximum number of entries that are read for the last one of a comment: some 30 MB.
 const ENTRIES_MAX: usize = 100_000;
+/// Maximum number of changes that are shown.
+const CHANGES_MAX: usize = 100;
 
 /// What Pagemark itself writes into an item. A commenter may have written the other attributes.
 const OWN: [&str; 4] = [
@@ -100,50 +102,73 @@ async fn check(
     Ok(())
 }
 
-/// What the journal has of a comment, oldest first. It reads one shard of each hour, newest first.
-/// A note says how far it came.
+/// What the journal has of a comment, oldest first. The present revision leads to the entry of the
+/// last change, and each entry to the one before.
 async fn changes_of(run: &Run<'_>, id: &CommentId) -> Result<Vec<CommentChange>, StoreError> {
+    if run.stop_reason().is_some() {
+        return Ok(Vec::new());
+    }
+    let table = &run.job.table;
+    let item = table.primary_item(id).await?;
+    let revision = item
+        .as_ref()
+        .and_then(|item| text(item, attribute::REVISION));
+    let mut entry = match revision.and_then(|revision| Revision::parse(revision).ok()) {
+        Some(revision) => table.journal_entry(id, revision).await?,
+        None => last_entry(run, id).await?,
+    };
+    let mut changes = Vec::new();
+    while let Some(found) = entry.take() {
+        if let Some(before) = found.follows
+            && changes.len() < CHANGES_MAX
+        {
+            entry = table.journal_entry(id, before).await?;
+        }
+        changes.push(CommentChange::of(found));
+    }
+    changes.reverse();
+    Ok(changes)
+}
+
+/// The last entry of a comment that is not there any more. It reads one shard of each hour, newest
+/// first. A note says so if it did not read all.
+async fn last_entry(run: &Run<'_>, id: &CommentId) -> Result<Option<JournalEntry>, StoreError> {
     // A writer's clock may be ahead.
     let newest = now().plus_ms(HOUR_MS);
     let mut parts = stream::iter(0..HOURS)
-        .map(|hour| changes_of_hour(run, id, newest.plus_ms(-hour * HOUR_MS)))
+        .map(|hour| last_entry_of_hour(run, id, newest.plus_ms(-hour * HOUR_MS)))
         .buffered(HOURS_AT_ONCE);
-    let mut changes = BTreeMap::new();
     let mut read = 0;
-    let mut hours = 0;
     while let Some(part) = parts.try_next().await? {
-        changes.extend(part.changes);
+        if part.last.is_some() {
+            return Ok(part.last);
+        }
         read += part.read;
-        hours += 1;
         if read >= ENTRIES_MAX || run.stop_reason().is_some() {
+            run.ledger
+                .add_note("not all of the journal was read for its last change".to_owned());
             break;
         }
     }
-    if hours < HOURS {
-        run.ledger.add_note(format!(
-            "the journal was read for its changes of the last {hours} hours only"
-        ));
-    }
-    Ok(changes.into_values().collect())
+    Ok(None)
 }
 
-/// What the journal has of a comment in an hour.
-struct HourOfChanges {
-    /// By instant.
-    changes: BTreeMap<Timestamp, CommentChange>,
+/// The last entry of a comment in an hour.
+struct HourOfJournal {
+    last: Option<JournalEntry>,
     /// How many entries were read.
     read: usize,
 }
 
-async fn changes_of_hour(
+async fn last_entry_of_hour(
     run: &Run<'_>,
     id: &CommentId,
     within: Timestamp,
-) -> Result<HourOfChanges, StoreError> {
+) -> Result<HourOfJournal, StoreError> {
     let mut from = within.plus_ms(-within.epoch_ms().rem_euclid(HOUR_MS));
     let to = from.plus_ms(HOUR_MS);
-    let mut hour = HourOfChanges {
-        changes: BTreeMap::new(),
+    let mut hour = HourOfJournal {
+        last: None,
         read: 0,
     };
     loop {
@@ -157,10 +182,11 @@ async fn changes_of_hour(
             // The next part begins at this instant, so it repeats what has it.
             from = from.max(row.at);
             // `recent` reports an entry that cannot be read.
-            let Ok(entry) = row.entry else { continue };
-            if entry.id == *id && !entry.is_report {
-                let change = CommentChange::of(entry);
-                hour.changes.insert(change.at, change);
+            if let Ok(entry) = row.entry
+                && entry.id == *id
+                && !entry.is_report
+            {
+                hour.last = Some(entry);
             }
         }
         if part.next.is_none() || run.stop_reason().is_some() {

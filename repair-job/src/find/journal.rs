@@ -269,6 +269,7 @@ mod tests {
                 after: None,
                 is_report: false,
                 by: None,
+                follows: None,
             }),
         };
         JournalRow {

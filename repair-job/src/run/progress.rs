@@ -161,7 +161,7 @@ impl Progress {
                     shown.set_message(text);
                     continue;
                 }
-                // Who waits is told at once what for.
+                // The person who waits reads the reason at once.
                 let is_new_wait = moment.waits_for.is_some() && moment.waits_for != said_wait;
                 said_wait = moment.waits_for;
                 if is_new_wait || written.elapsed() >= LINE_EVERY {
