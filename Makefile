@@ -23,10 +23,14 @@ INSTALLED := $(DESTDIR)$(or $(PREFIX),/usr/local)
 COMPLETIONS := $(INSTALLED)/share/bash-completion/completions/pagemark \
     $(INSTALLED)/share/fish/vendor_completions.d/pagemark.fish $(INSTALLED)/share/zsh/site-functions/_pagemark
 
-install: tools ## Build the fast pagemark, and put it with man pages and completions into PREFIX=/usr/local
+install: tools ## Build the fast pagemark, and put it with man pages, completions and its service into PREFIX=/usr/local
 	cargo build --locked --profile deployed --bin pagemark
 	install -D -m 755 $(TARGET)/deployed/pagemark $(INSTALLED)/bin/pagemark
 	$(INSTALLED)/bin/pagemark man $(INSTALLED)/share/man/man1
+	install -D -m 644 infra/pagemark.sysusers $(INSTALLED)/lib/sysusers.d/pagemark.conf
+	install -D -m 644 infra/pagemark.service $(INSTALLED)/lib/systemd/system/pagemark.service
+	sed -i.bak 's|/usr/local/bin|$(or $(PREFIX),/usr/local)/bin|' $(INSTALLED)/lib/systemd/system/pagemark.service
+	rm $(INSTALLED)/lib/systemd/system/pagemark.service.bak
 	mkdir -p $(dir $(COMPLETIONS))
 	set -- $(COMPLETIONS); for shell in bash fish zsh; do \
 	    $(INSTALLED)/bin/pagemark completions $$shell >"$$1" || exit 1; shift; \
@@ -34,7 +38,7 @@ install: tools ## Build the fast pagemark, and put it with man pages and complet
 
 uninstall: ## Remove what make install has put into PREFIX=/usr/local
 	rm -f $(INSTALLED)/bin/pagemark $(INSTALLED)/share/man/man1/pagemark.1 $(INSTALLED)/share/man/man1/pagemark-*.1 \
-	    $(COMPLETIONS)
+	    $(COMPLETIONS) $(INSTALLED)/lib/sysusers.d/pagemark.conf $(INSTALLED)/lib/systemd/system/pagemark.service
 
 # Every target with tests. The other programs only call their library, and linking them as tests takes long.
 UNIT_TESTED := --lib --bin bench

@@ -152,6 +152,7 @@ packaged() {
 
 deployed() {
     deploy "TableName=$stack" "PublicUrl=https://$stack.invalid" "CertificateArn=$(cat "$work/certificate")" \
+        ProtectLoadBalancer=no \
         "Architecture=$processor" "ApiImage=$(account).dkr.ecr.$AWS_REGION.amazonaws.com/$stack:1" \
         "Tokens=smoke/comments:write/sha256:$(printf %s "$(token)" | sha256sum | cut -d ' ' -f 1)"
     repair_job rebuild --apply

@@ -10,7 +10,7 @@ use subtle::ConstantTimeEq;
 
 use crate::{
     error::ApiError,
-    secrets::{NamedToken, TokenHash, TokenScope},
+    secrets::{NamedToken, TokenHash, TokenName, TokenScope},
     settings::ApiSettings,
 };
 
@@ -65,6 +65,13 @@ impl Caller {
             Some(token) if token.has_scope(scope) => Ok(token.clone()),
             Some(_) => Err(ApiError::NotAllowed(scope)),
         }
+    }
+
+    /// # Errors
+    /// The request came without a known token.
+    pub(crate) fn token_name(&self) -> Result<&TokenName, ApiError> {
+        let token = self.token.as_ref().ok_or(ApiError::Unauthorized)?;
+        Ok(&token.name)
     }
 
     /// Whether the token has this scope. For public reads, any other token counts as
@@ -123,7 +130,7 @@ mod tests {
     use strum::VariantArray;
 
     use super::*;
-    use crate::{secrets::TokenName, settings::WritingSettings};
+    use crate::settings::WritingSettings;
 
     fn tokens(named: &[(&str, &str)]) -> ApiSettings {
         let mut tokens: Vec<NamedToken> = Vec::new();

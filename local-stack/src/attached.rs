@@ -51,7 +51,9 @@ impl Attached {
                     ..StackSettings::ephemeral(None)
                 };
                 let stack = Stack::start_in(data_dir, settings).await?;
-                eprintln!("no stack runs on {shown}, so one runs for this command");
+                eprintln!(
+                    "no stack runs on {shown}, so one runs for this command; it first brings its page index up to date"
+                );
                 stack.wait_until_index_looked_at().await;
                 let engine = stack
                     .engine()

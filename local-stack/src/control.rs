@@ -3,9 +3,10 @@
 //!
 //! It speaks HTTP/1.1. A request of an AWS client goes to the embedded engine: commands on the data
 //! folder reach the table so. At `BACKLOG` the answer is what the mappings still have to process.
-//! Elsewhere, the first line of a request's body is a `ControlRequest` as JSON, and the answer's
-//! body is a `CommandOutput`. The end of the request's body asks the run to stop; the run then
-//! reports what it did until then. A client that has gone ends it too.
+//! Elsewhere, the first line of a request's body is a `ControlRequest` as JSON. Each line of the
+//! answer's body is a `ControlAnswer`: the run's progress, and at the end its outcome. The end of the
+//! request's body asks the run to stop; the run then reports what it did until then. A client that
+//! has gone ends it too.
 
 use std::{
     convert::Infallible,
@@ -21,7 +22,7 @@ use anyhow::{Context, bail, ensure};
 use aws_smithy_runtime_api::client::http::SharedHttpClient;
 use functions::quarantine::QuarantineLocation;
 use futures_util::{FutureExt, StreamExt, future::ready, stream};
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{BodyExt, Full, StreamBody, combinators::BoxBody};
 use hyper::{
     Response, StatusCode,
     body::{Body, Bytes, Frame, Incoming},
@@ -31,12 +32,15 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use page_index::PageIndex;
 use process::StoreError;
-use repair_job::{CommandOutput, Job, RepairCommand, RunArgs, Stop, print_outcome, run_on};
+use repair_job::{
+    CommandOutput, Job, Progress, ProgressMoment, RepairCommand, RunArgs, Stop, print_outcome,
+    run_on,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use table::Table;
 use tokio::{
     net::{UnixListener, UnixStream},
-    sync::{oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     task::JoinSet,
     time::{sleep, timeout},
 };
@@ -56,6 +60,8 @@ const RECORD: (&str, &str) = ("local-stack", "running");
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 const COMMAND_WITHIN: Duration = Duration::from_secs(10);
 const CONNECTIONS_MAX: usize = 64;
+/// How often a client is told how far its run is.
+const TOLD_EVERY: Duration = Duration::from_millis(200);
 /// Pause after a connection that could not be accepted, for example because too many files are
 /// open.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
@@ -82,6 +88,23 @@ struct ControlRequest {
     /// A `RunArgs`. Read only if the version is right, because another version may have other
     /// arguments.
     args: serde_json::Value,
+}
+
+/// A line of the answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum ControlAnswer {
+    Progress(ProgressMoment),
+    Ended(CommandOutput),
+    Failed(String),
+}
+
+impl ControlAnswer {
+    fn line(&self) -> serde_json::Result<Bytes> {
+        let mut line = serde_json::to_vec(self)?;
+        line.push(b'\n');
+        Ok(line.into())
+    }
 }
 
 /// A control socket that listens. Only its user may connect. Dropping it removes the socket.
@@ -182,34 +205,33 @@ async fn answer(
     request: hyper::Request<Incoming>,
     stores: Stores,
     mut mappings: MappingProgress,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+) -> Result<Response<BoxBody<Bytes, Infallible>>, Infallible> {
     if let Some(engine) = &stores.engine
         && EnginePort::is_for(&request)
     {
-        return Ok(engine.answer(request).await);
+        return Ok(engine.answer(request).await.map(BodyExt::boxed));
     }
     let answered = if request.uri().path() == BACKLOG {
         let backlog = mappings.backlog().await;
-        backlog.and_then(|backlog| Ok(serde_json::to_vec(&backlog)?))
+        backlog.and_then(|backlog| Ok(Full::from(serde_json::to_vec(&backlog)?).boxed()))
     } else {
-        // A run whose client has gone stores its position first.
-        let outcome = tokio::spawn(Box::pin(run(request.into_body(), stores))).await;
-        outcome
-            .map_err(anyhow::Error::from)
-            .flatten()
-            .and_then(|outcome| Ok(serde_json::to_vec(&outcome)?))
+        begin(request.into_body(), stores).await
     };
     Ok(match answered {
-        Ok(answer) => Response::new(answer.into()),
+        Ok(answer) => Response::new(answer),
         Err(error) => {
-            let mut refusal = Response::new(format!("{error:#}").into());
+            let mut refusal = Response::new(Full::from(format!("{error:#}")).boxed());
             *refusal.status_mut() = StatusCode::BAD_REQUEST;
             refusal
         }
     })
 }
 
-async fn run(mut body: Incoming, stores: Stores) -> anyhow::Result<CommandOutput> {
+/// Begins the run that a request asks for, and returns the body of the answer.
+///
+/// # Errors
+/// The request is wrong, or of another version.
+async fn begin(mut body: Incoming, stores: Stores) -> anyhow::Result<BoxBody<Bytes, Infallible>> {
     let command = timeout(COMMAND_WITHIN, first_line(&mut body)).await;
     let command = command
         .with_context(|| format!("no command arrived within {} s", COMMAND_WITHIN.as_secs()))??;
@@ -225,31 +247,82 @@ async fn run(mut body: Incoming, stores: Stores) -> anyhow::Result<CommandOutput
         "the running stack does not know such a command: is it another build of pagemark?",
     )?;
     args.validate().map_err(anyhow::Error::msg)?;
-    args.set_quarantine(QuarantineLocation::Folder(stores.quarantine));
-    if args.settings.apply {
-        // Before that, the stream may still deliver old states.
-        if matches!(args.command, RepairCommand::Rebuild { .. }) {
-            // It waits for the keeper's own rebuild, and has nothing to do if that one ends well.
-            replay_ended(stores.index_state).await;
-        } else {
-            looked_at(stores.index_state).await;
-        }
-    }
-    let stop = Stop::after(args.max_run_time);
+    args.set_quarantine(QuarantineLocation::Folder(stores.quarantine.clone()));
+    let (lines, mut written) = mpsc::channel(1);
+    // A run whose client has gone stores its position first.
+    tokio::spawn(Box::pin(run(args, body, stores, lines)));
+    let lines = stream::poll_fn(move |context| written.poll_recv(context));
+    let frames = lines.map(|line| Ok(Frame::data(line)));
+    Ok(BodyExt::boxed(StreamBody::new(frames)))
+}
+
+/// Runs a command, and writes the lines of the answer.
+async fn run(args: RunArgs, mut body: Incoming, stores: Stores, lines: mpsc::Sender<Bytes>) {
+    let stop = Stop::after(args.options.max_run_time);
     let job = Job::new(
         stores.table,
         stores.index,
-        args.settings.clone(),
+        args.options.settings.clone(),
         stop.clone(),
     );
+    let work = async {
+        tokio::select! {
+            () = wait_for_index(&args, stores.index_state, job.progress()) => {}
+            () = stop.come() => {}
+        }
+        job.progress().end_wait();
+        run_on(&job, &args).await
+    };
     let until_body_ends = async {
         while let Some(Ok(_)) = body.frame().await {}
         stop.ask();
         std::future::pending().await
     };
-    tokio::select! {
-        outcome = run_on(&job, &args) => outcome,
+    let outcome = tokio::select! {
+        outcome = work => outcome,
         never = until_body_ends => never,
+        never = tell(job.progress(), &lines) => never,
+    };
+    let answer = match outcome {
+        Ok(output) => ControlAnswer::Ended(output),
+        Err(error) => ControlAnswer::Failed(format!("{error:#}")),
+    };
+    match answer.line() {
+        // The client may have gone.
+        Ok(line) => drop(lines.send(line).await),
+        Err(error) => tracing::error!(%error, "the outcome of a command cannot be written"),
+    }
+}
+
+/// Waits until a command that repairs may begin. Before that, the stream may still deliver old
+/// states.
+async fn wait_for_index(
+    args: &RunArgs,
+    index_state: watch::Receiver<KeeperState>,
+    progress: &Progress,
+) {
+    if !args.options.settings.apply {
+        return;
+    }
+    if matches!(args.command, RepairCommand::Rebuild { .. }) {
+        progress.wait_for("the stack to process what its stream held at the start");
+        // It waits for the keeper's own rebuild, and has nothing to do if that one ends well.
+        replay_ended(index_state).await;
+    } else {
+        progress.wait_for("the stack to bring its page index up to date");
+        looked_at(index_state).await;
+    }
+}
+
+/// Tells a client how far its run is, as long as the client reads it.
+async fn tell<Never>(progress: &Progress, lines: &mpsc::Sender<Bytes>) -> Never {
+    loop {
+        sleep(TOLD_EVERY).await;
+        let told = ControlAnswer::Progress(progress.moment()).line();
+        let Ok(line) = told else { continue };
+        if lines.send(line).await.is_err() {
+            return std::future::pending().await;
+        }
     }
 }
 
@@ -272,11 +345,10 @@ async fn first_line(body: &mut Incoming) -> anyhow::Result<Vec<u8>> {
 /// Runs a command in the stack that listens at a socket, as [`print_outcome`] says.
 pub(crate) async fn ask(socket: &Path, args: &RunArgs) -> anyhow::Result<ExitCode> {
     let (signalled, stop) = oneshot::channel::<()>();
+    let progress = Progress::default();
     // It ends when its sender is dropped.
-    print_outcome(args, request(socket, args, stop.map(drop)), move || {
-        drop(signalled)
-    })
-    .await
+    let work = request(socket, args, &progress, stop.map(drop));
+    print_outcome(args, &progress, work, move || drop(signalled)).await
 }
 
 /// Asks the stack that listens at a socket how much of what was written before its mappings still
@@ -288,10 +360,12 @@ pub(crate) async fn backlog(socket: &Path) -> anyhow::Result<Backlog> {
     send(socket, request).await
 }
 
-/// Runs a command in the stack that listens at a socket. `stop` asks it to stop.
+/// Runs a command in the stack that listens at a socket, and makes `progress` the run's. `stop` asks
+/// it to stop.
 pub async fn request(
     socket: &Path,
     args: &RunArgs,
+    progress: &Progress,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<CommandOutput> {
     let mut command = serde_json::to_vec(&ControlRequest {
@@ -303,13 +377,21 @@ pub async fn request(
         command,
     )))));
     let body = StreamBody::new(command.chain(stop.into_stream().filter_map(|()| ready(None))));
-    send(
-        socket,
-        hyper::Request::post("/")
-            .header(HOST, "localhost")
-            .body(Box::pin(body))?,
-    )
-    .await
+    let request = hyper::Request::post("/")
+        .header(HOST, "localhost")
+        .body(Box::pin(body))?;
+    let mut exchange = Exchange::begin(socket, request).await?;
+    if !exchange.status.is_success() {
+        bail!("{}", String::from_utf8_lossy(&exchange.rest().await?));
+    }
+    while let Some(line) = exchange.next_line().await? {
+        match understood(&line)? {
+            ControlAnswer::Progress(moment) => progress.mirror(moment),
+            ControlAnswer::Ended(output) => return Ok(output),
+            ControlAnswer::Failed(reason) => bail!("{reason}"),
+        }
+    }
+    bail!("the running stack has given up the command; its log says why")
 }
 
 /// An HTTP client for AWS clients of the embedded engine, whose stack listens at a socket. A call is
@@ -323,8 +405,13 @@ pub(crate) fn engine_client(socket: PathBuf) -> SharedHttpClient {
                 .header(client::TARGET, operation)
                 .body(Full::new(body))
                 .map_err(io::Error::other)?;
-            let (status, answer) = exchange(&socket, request).await.map_err(io::Error::other)?;
-            Ok((status.as_u16(), answer.into()))
+            let answered = async {
+                let exchange = Exchange::begin(&socket, request).await?;
+                let status = exchange.status.as_u16();
+                Ok((status, exchange.rest().await?.into()))
+            };
+            let answered: anyhow::Result<_> = answered.await;
+            answered.map_err(io::Error::other)
         }
     })
 }
@@ -334,42 +421,82 @@ async fn send<Answer: DeserializeOwned>(
     socket: &Path,
     request: hyper::Request<impl Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static>,
 ) -> anyhow::Result<Answer> {
-    let (status, answer) = exchange(socket, request).await?;
-    if !status.is_success() {
+    let exchange = Exchange::begin(socket, request).await?;
+    let is_success = exchange.status.is_success();
+    let answer = exchange.rest().await?;
+    if !is_success {
         bail!("{}", String::from_utf8_lossy(&answer));
     }
-    serde_json::from_slice(&answer).with_context(|| {
+    understood(&answer)
+}
+
+fn understood<Answer: DeserializeOwned>(answer: &[u8]) -> anyhow::Result<Answer> {
+    serde_json::from_slice(answer).with_context(|| {
         format!(
             "pagemark {VERSION} does not know the running stack's answer: is it another version?"
         )
     })
 }
 
-/// Sends a request to the stack that listens at a socket, and reads the status and the body of its
-/// answer.
-async fn exchange(
-    socket: &Path,
-    request: hyper::Request<impl Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static>,
-) -> anyhow::Result<(StatusCode, Bytes)> {
-    let stream = UnixStream::connect(socket).await.with_context(|| {
-        format!(
-            "no running stack answers at {}: is `pagemark up` running here, by the same user?",
-            socket.display()
-        )
-    })?;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-    // Dropping it closes the connection.
-    let mut connections = JoinSet::new();
-    connections.spawn(connection);
-    let ended = "the running stack has closed the connection: was it stopped?";
-    let (head, answer) = sender
-        .send_request(request)
-        .await
-        .context(ended)?
-        .into_parts();
-    let answer = answer.collect().await.context(ended)?.to_bytes();
-    Ok((head.status, answer))
+const ENDED: &str = "the running stack has closed the connection: was it stopped?";
+
+/// A request to a stack, and its answer as far as it was read.
+struct Exchange {
+    status: StatusCode,
+    body: Incoming,
+    /// What of the body was received, and is not a whole line yet.
+    received: Vec<u8>,
+    /// Dropping it closes the connection.
+    _connection: JoinSet<hyper::Result<()>>,
+}
+
+impl Exchange {
+    /// Sends a request to the stack that listens at a socket, and reads the head of its answer.
+    async fn begin(
+        socket: &Path,
+        request: hyper::Request<
+            impl Body<Data = Bytes, Error = Infallible> + Send + Unpin + 'static,
+        >,
+    ) -> anyhow::Result<Self> {
+        let stream = UnixStream::connect(socket).await.with_context(|| {
+            format!(
+                "no running stack answers at {}: is `pagemark up` running here, by the same user?",
+                socket.display()
+            )
+        })?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
+        let mut connections = JoinSet::new();
+        connections.spawn(connection);
+        let answer = sender.send_request(request).await.context(ENDED)?;
+        Ok(Self {
+            status: answer.status(),
+            body: answer.into_body(),
+            received: Vec::new(),
+            _connection: connections,
+        })
+    }
+
+    /// The next line of the answer, if there is one more.
+    async fn next_line(&mut self) -> anyhow::Result<Option<Vec<u8>>> {
+        loop {
+            if let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+                let rest = self.received.split_off(end + 1);
+                return Ok(Some(std::mem::replace(&mut self.received, rest)));
+            }
+            let Some(frame) = self.body.frame().await else {
+                ensure!(self.received.is_empty(), ENDED);
+                return Ok(None);
+            };
+            let data = frame.context(ENDED)?.into_data();
+            self.received.extend(data.unwrap_or_default());
+        }
+    }
+
+    /// The rest of the answer.
+    async fn rest(self) -> anyhow::Result<Bytes> {
+        Ok(self.body.collect().await.context(ENDED)?.to_bytes())
+    }
 }
 
 #[cfg(test)]
@@ -401,7 +528,9 @@ mod tests {
                 .unwrap();
         };
         let args = RepairLine::parse_from(["repair", "status"]).run;
-        let ((), outcome) = tokio::join!(stack, request(&socket, &args, std::future::pending()));
+        let progress = Progress::default();
+        let asked = request(&socket, &args, &progress, std::future::pending());
+        let ((), outcome) = tokio::join!(stack, asked);
         outcome.map_err(|error| format!("{error:#}"))
     }
 
@@ -416,8 +545,13 @@ mod tests {
             ),
             (
                 "HTTP/1.1 200 OK\r\n\r\n",
-                "{\"a_new_answer\":1}",
+                "{\"a_new_answer\":1}\n",
                 "is it another version?",
+            ),
+            (
+                "HTTP/1.1 200 OK\r\n\r\n",
+                "{\"progress\":{\"comments\":1,\"share\":0.5,\"waits_for\":null}}\n",
+                "its log says why",
             ),
             (
                 "HTTP/1.1 400 Bad Request\r\n\r\n",
@@ -433,9 +567,14 @@ mod tests {
     #[tokio::test]
     async fn a_stack_that_is_not_running_is_said_in_one_line() {
         let args = RepairLine::parse_from(["repair", "status"]).run;
-        let error = request(Path::new("/nowhere/s"), &args, std::future::pending())
-            .await
-            .unwrap_err();
+        let error = request(
+            Path::new("/nowhere/s"),
+            &args,
+            &Progress::default(),
+            std::future::pending(),
+        )
+        .await
+        .unwrap_err();
         let text = format!("{error:#}");
         assert!(
             text.contains("`pagemark up`") && text.contains("/nowhere/s") && !text.contains('\n'),

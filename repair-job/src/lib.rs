@@ -30,14 +30,17 @@ pub use commands::status::{IndexStatus, JobStatus};
 pub use entry::command_line::{
     CommandOutput, Signals, on_signals, print_outcome, run_command, run_on,
 };
-pub use entry::config::{EXIT_CODES, FunctionConfig, RepairCommand, RepairConfig, RunArgs};
+pub use entry::config::{
+    EXIT_CODES, FunctionConfig, RepairCommand, RepairConfig, RunArgs, RunOptions,
+};
 pub use entry::function::{
     FUNCTION, FunctionCommand, Invoked, SegmentAudit, invoked, metrics_line,
 };
 pub use find::journal::{Journal, Window, journal_from, journal_to, reaches_back_to};
+pub use find::spellings::other_spellings;
 pub use process::{Stop, StopReason};
 pub use run::Job;
-pub use run::progress::{Progress, per_second, time_left};
+pub use run::progress::{Progress, ProgressMoment, per_second, time_left};
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
 pub use run::unresolved::remembered as unresolved_comments;

@@ -18,6 +18,7 @@ use model::{
 use page_index::{ConfirmationTime, PageIndex, PositionQuery, RankedQuery, StatsWanted};
 use process::{Remedy, StoreError, now};
 use redis_index::{IamLogin, RedisIndexConfig, RedisMode};
+use table::{Table, TableConfig};
 
 use crate::fixture::{
     certificates::Certificates,
@@ -176,6 +177,17 @@ fn connect(url: &str, ca: Option<PathBuf>) -> Result<PageIndex, StoreError> {
         ca,
         ..redis_server::config_at(url)
     })
+}
+
+/// Any server with TLS does: the connection ends before the first request.
+#[tokio::test]
+async fn an_engine_of_an_unknown_authority_is_named_with_the_variable_that_makes_it_known() {
+    let certificates = Certificates::new();
+    let (_server, tls_port) = start_with_tls(&certificates).await;
+    let url = format!("https://127.0.0.1:{tls_port}");
+    let table = Table::connect(&TableConfig::new("pagemark", Some(url))).await;
+    let error = table.describe().await.unwrap_err().to_string();
+    assert!(error.contains("SSL_CERT_FILE"), "{error}");
 }
 
 #[tokio::test]

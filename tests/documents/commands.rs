@@ -34,7 +34,7 @@ const _: crate::Engines =
 
 /// Commands that do not run here: their document, the beginning of their block, and why. Without a
 /// beginning, all of the document's.
-const OMITTED: [(&str, &str, &str); 12] = [
+const OMITTED: [(&str, &str, &str); 15] = [
     ("README.md", "$ make", "builds and tests everything"),
     (
         "docs/benchmarks-notes.md",
@@ -74,6 +74,21 @@ const OMITTED: [(&str, &str, &str); 12] = [
         "`smoke` runs them, on a simulation of AWS",
     ),
     (
+        "docs/operate-one-machine.md",
+        "install -d",
+        "`local::data_folder::restored` runs them",
+    ),
+    (
+        "docs/operate-one-machine.md",
+        "systemctl stop",
+        "needs systemd and a second machine",
+    ),
+    (
+        "docs/single-machine.md",
+        "systemd-sysusers",
+        "needs systemd",
+    ),
+    (
         "docs/single-machine.md",
         "make package-pagemark",
         "needs Podman",
@@ -100,7 +115,7 @@ const COMMANDS: [&str; 2] = ["console", "sh"];
 
 /// Kinds of blocks that are not commands.
 const OTHER_KINDS: [&str; 9] = [
-    "apache", "css", "html", "http", "ini", "json", "nginx", "text", "toml",
+    "apache", "css", "html", "http", "json", "nginx", "text", "toml", "yaml",
 ];
 
 /// Ports for what documents start. Lower than those that systems give to outgoing connections.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use local_stack::control::{SOCKET, request};
-use repair_job::{CommandOutput, JobStatus, RepairConfig, RunArgs, exit};
+use repair_job::{CommandOutput, JobStatus, Progress, RepairConfig, RunArgs, exit};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
@@ -46,7 +46,13 @@ impl Served {
     }
 
     async fn run(&self, line: &[&str]) -> CommandOutput {
-        let outcome = request(&self.socket, &args(line), std::future::pending()).await;
+        let outcome = request(
+            &self.socket,
+            &args(line),
+            &Progress::default(),
+            std::future::pending(),
+        )
+        .await;
         outcome.unwrap_or_else(|error| panic!("{line:?}: {error:#}"))
     }
 
@@ -124,7 +130,7 @@ async fn garbage_from_clients_harms_nothing() {
     let served = Served::start(4).await;
     let good = json!({ "version": env!("CARGO_PKG_VERSION"), "args": args(&["status"]) });
     let answer = served
-        .answer_to(&changed(&good, "/args/json", json!(true)))
+        .answer_to(&changed(&good, "/args/options/json", json!(true)))
         .await;
     let is_good = answer.starts_with("HTTP/1.1 200 ") && answer.contains("audited_share");
     assert!(is_good, "the requests below test nothing: {answer}");
@@ -143,11 +149,11 @@ async fn garbage_from_clients_harms_nothing() {
             "another build of pagemark",
         ),
         (
-            changed(&good, "/args/settings/lease", endless.clone()),
+            changed(&good, "/args/options/settings/lease", endless.clone()),
             "too long",
         ),
         (
-            changed(&good, "/args/max_run_time", endless.clone()),
+            changed(&good, "/args/options/max_run_time", endless.clone()),
             "too long",
         ),
     ] {

@@ -98,3 +98,38 @@ async fn an_erasure_names_what_it_cannot_delete() {
     );
     stores.finish().await;
 }
+
+/// Two sign-ins of one person, whose ids a site took from two forms.
+#[tokio::test]
+async fn an_erasure_names_other_spellings_of_the_id_and_leaves_their_comments() {
+    let stores = Stores::start_ready().await;
+    for (number, author) in ["ann@x.org", "Ann@X.org", "ANN@X.ORG", "anna@x.org"]
+        .into_iter()
+        .enumerate()
+    {
+        let mut comment = data::varied_comment(number as u64);
+        comment.product = product(number as u64);
+        comment.site.author_id = Some(AuthorId::parse(author).unwrap());
+        stores.table.create_comment(comment, None).await.unwrap();
+    }
+    let author = AuthorId::parse("Ann@X.org").unwrap();
+    for apply in [false, true] {
+        let report = job(&stores, apply).erase(&author).await;
+        assert_eq!(report.checked, 1, "{report}");
+        let text = report.to_string();
+        for (id, is_named) in [
+            ("ann@x.org", true),
+            ("ANN@X.ORG", true),
+            ("anna@x.org", false),
+        ] {
+            let note = format!("there are comments of \"{id}\"");
+            assert_eq!(text.contains(&note), is_named, "{text}");
+        }
+    }
+    for (id, count) in [("ann@x.org", 1), ("ANN@X.ORG", 1), ("Ann@X.org", 0)] {
+        let id = AuthorId::parse(id).unwrap();
+        let left = stores.table.comments_of_author(&id, None, 2).await.unwrap();
+        assert_eq!(left.rows.len(), count, "{id}");
+    }
+    stores.finish().await;
+}

@@ -68,13 +68,21 @@ async fn an_audit_finds_what_an_index_of_the_table_has_lost_and_writes_it_again(
         }
         let checked = job(&stores, false).check(id, None).await;
         assert_eq!(counts(&checked), (1, 0), "{checked}");
-        let row = format!("index entry  missing entry  -  there  {index} ");
-        let squeezed = checked.notes.join("\n");
-        let cells: Vec<&str> = squeezed.split_whitespace().collect();
-        let row: Vec<&str> = row.split_whitespace().collect();
+        let entries = &checked.comment.as_ref().unwrap().entries;
+        let wrong: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry.state != "right")
+            .collect();
+        let [entry] = wrong.as_slice() else {
+            panic!("{wrong:?}");
+        };
+        assert_eq!(
+            (entry.what.as_str(), entry.state.as_str()),
+            ("index entry", "missing entry")
+        );
         assert!(
-            cells.windows(row.len()).any(|window| window == row),
-            "{squeezed}"
+            entry.key.starts_with(&format!("{index} PRODUCT#")),
+            "{entry:?}"
         );
         let before = revision_of(&stores, id).await;
         let repaired = job(&stores, true).audit(whole()).await;

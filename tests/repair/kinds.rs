@@ -74,15 +74,18 @@ async fn an_audit_finds_and_repairs_every_kind_of_damage() {
     stores.finish().await;
 }
 
-/// The table that a check shows. Its columns: what, state, is, should be, key.
+/// The entries that a check shows. Their cells: what, state, is, should be, key.
 fn rows(report: &Report) -> Vec<Vec<&str>> {
     let mut rows = Vec::new();
-    for line in &report.notes {
-        let mut cells: Vec<&str> = line.split("  ").map(str::trim).collect();
-        cells.retain(|cell| !cell.is_empty());
-        if cells.len() == 5 {
-            rows.push(cells);
-        }
+    for entry in report.comment.iter().flat_map(|comment| &comment.entries) {
+        let cells = [
+            &entry.what,
+            &entry.state,
+            &entry.is,
+            &entry.should_be,
+            &entry.key,
+        ];
+        rows.push(cells.map(String::as_str).to_vec());
     }
     rows
 }

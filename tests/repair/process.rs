@@ -116,11 +116,11 @@ async fn assert_a_check_shows_differences(stores: &Stores, ids: &[CommentId]) {
     }
     let check = run(stores, &["check", ids[1].as_str(), "--json"]).await;
     let report = check.json();
-    let mut lines = report["notes"].as_array().unwrap().iter();
-    let shows_stale = lines.any(|line| {
-        let line = line.as_str().unwrap_or_default();
-        line.contains("stale duplicate") && line.contains("  no cd  ")
-    });
+    let comment = &report["comment"];
+    assert_eq!(comment["id"], ids[1].as_str(), "{report}");
+    let mut entries = comment["entries"].as_array().unwrap().iter();
+    let shows_stale =
+        entries.any(|entry| entry["state"] == "stale duplicate" && entry["is"] == "no cd");
     assert!(shows_stale, "{report}");
 }
 

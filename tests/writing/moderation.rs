@@ -3,7 +3,8 @@
 
 use api::{ApiSettings, WritingSettings};
 use hyper::Method;
-use model::Status;
+use model::{CommentId, Status};
+use repair_job::{Job, JobSettings, Report, Stop};
 use serde_json::json;
 
 use crate::fixture::{
@@ -168,4 +169,51 @@ async fn new_comments_wait_in_the_list_of_moderators_until_they_are_published() 
     stores.deliver_all().await;
     assert_eq!(http.get(&listing("")).await.expect(200)["total"], 3);
     api.finish_with(stores).await;
+}
+
+#[tokio::test]
+async fn a_check_names_the_token_of_each_change_also_of_a_deleted_comment() {
+    let stores = Stores::start_ready().await;
+    let api = Served::with(&stores, settings(Status::Published));
+    let writer = api.http.with_token(WRITER);
+    let moderator = api.http.with_token(MODERATOR);
+    let mut comment = good_comment("en", 4, "Fine.");
+    comment["author_id"] = json!("ann");
+    let id = writer.posted(PRODUCT, &comment).await;
+    moderator
+        .patch(&id, &json!({"status": "hidden"}))
+        .await
+        .expect(200);
+    let listed = moderator
+        .get_with_token("/api/v1/authors/ann/comments")
+        .await
+        .expect(200);
+    assert_eq!(listed["comments"][0]["status"], "hidden", "{listed}");
+    let id = CommentId::parse(&id).unwrap();
+    let job = Job::new(
+        stores.table.clone(),
+        stores.index.clone(),
+        JobSettings::default(),
+        Stop::default(),
+    );
+    let mut expected = vec![("created", "writer"), ("changed", "moderator")];
+    assert_eq!(changes(&job.check(&id, None).await), expected);
+    writer.delete(id.as_str()).await.expect(204);
+    expected.push(("deleted", "writer"));
+    stores.deliver_all().await;
+    let report = job.check(&id, None).await;
+    assert_eq!(changes(&report), expected);
+    let text = report.to_string();
+    assert!(text.contains("no comment has the id"), "{text}");
+    assert!(text.contains("deleted  writer"), "{text}");
+    api.finish_with(stores).await;
+}
+
+/// What was changed, and by whom.
+fn changes(report: &Report) -> Vec<(&str, &str)> {
+    let comment = report.comment.as_ref().unwrap();
+    let changes = comment.changes.iter();
+    changes
+        .map(|change| (change.what, change.by.as_deref().unwrap()))
+        .collect()
 }

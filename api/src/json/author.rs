@@ -10,7 +10,7 @@ use super::{
     parameters::{AUTHOR_ID, AUTHORS_CURSOR, FromParameters, Given, Parsed},
 };
 use crate::{
-    callers::CommentWriter, error::ApiError, http::caching::NO_STORE, links, site::Site,
+    callers::WriterOrModerator, error::ApiError, http::caching::NO_STORE, links, site::Site,
     store::StoreClients,
 };
 
@@ -68,10 +68,10 @@ fn example() -> serde_json::Value {
     tag = "comments",
     params(Parsed<AuthorRequest>),
     responses((status = 200, description = "The comments; none of an unknown author", body = CommentsOfAuthorBody<'static>)),
-    security(("token" = ["comments:write"])),
+    security(("token" = ["comments:write"]), ("token" = ["comments:moderate"])),
 )]
 pub(crate) async fn list_comments_of_author(
-    _: CommentWriter,
+    _: WriterOrModerator,
     Parsed(AuthorRequest {
         author,
         page_size,

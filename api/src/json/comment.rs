@@ -124,6 +124,7 @@ pub(crate) async fn change_comment(
     }
     let patched = stores
         .patch(
+            caller.token_name()?,
             &id,
             |comment| conditions.hold(Some(comment.revision)),
             &patch,
@@ -146,12 +147,14 @@ pub(crate) async fn change_comment(
     security(("token" = ["comments:write"])),
 )]
 pub(crate) async fn delete_comment(
-    _: CommentWriter,
+    CommentWriter(writer): CommentWriter,
     Parsed((id, conditions)): Parsed<CommentTarget>,
     stores: web::Data<StoreClients>,
 ) -> Result<HttpResponse, ApiError> {
     let deleted = stores
-        .delete(&id, |comment| conditions.hold(Some(comment.revision)))
+        .delete(&writer.name, &id, |comment| {
+            conditions.hold(Some(comment.revision))
+        })
         .await;
     deleted.map_err(|error| conditions.refused(error))?;
     Ok(HttpResponse::NoContent().finish())

@@ -64,7 +64,7 @@ pub(crate) async fn create_comment(
         None => None,
     };
     let (Created::New(comment) | Created::Before(comment)) =
-        stores.create(new, idempotency).await?;
+        stores.create(&writer.name, new, idempotency).await?;
     let body = CommentBody::for_writer(&comment);
     Ok(HttpResponse::Created()
         .insert_header((header::LOCATION, links::api_comment(&comment.id)))

@@ -27,6 +27,7 @@ use table::{
 };
 
 use crate::{
+    secrets::TokenName,
     settings::ApiSettings,
     telemetry::{
         index_watch::{IndexAnswerKind, IndexWatch},
@@ -229,9 +230,15 @@ impl StoreClients {
         Ok(part)
     }
 
+    /// The table for changes by the owner of a token.
+    fn written_by(&self, writer: &TokenName) -> Table {
+        self.table.written_by(writer.as_str())
+    }
+
     /// Creates a comment, with the status that new comments have.
     pub(crate) async fn create(
         &self,
+        writer: &TokenName,
         new: NewComment,
         idempotency: Option<Idempotency>,
     ) -> Result<Created, WriteError> {
@@ -239,24 +246,29 @@ impl StoreClients {
             status: Some(self.settings.writing.new_comments),
             ..new
         };
-        self.table.create_comment(new, idempotency).await
+        let table = self.written_by(writer);
+        table.create_comment(new, idempotency).await
     }
 
     pub(crate) async fn patch(
         &self,
+        writer: &TokenName,
         id: &CommentId,
         allows: impl Fn(&Comment) -> bool,
         patch: &CommentPatch,
     ) -> Result<Comment, WriteError> {
-        self.of_valid(self.table.patch_comment(id, allows, patch).await)
+        let table = self.written_by(writer);
+        self.of_valid(table.patch_comment(id, allows, patch).await)
     }
 
     pub(crate) async fn delete(
         &self,
+        writer: &TokenName,
         id: &CommentId,
         allows: impl Fn(&Comment) -> bool,
     ) -> Result<(), WriteError> {
-        self.of_valid(self.table.delete_comment(id, allows).await)
+        let table = self.written_by(writer);
+        self.of_valid(table.delete_comment(id, allows).await)
     }
 
     pub(crate) async fn comments_of_author(

@@ -42,6 +42,12 @@ pub struct JournalEntry {
     pub created_at: BTreeSet<Timestamp>,
     /// Whether nothing changed. Both placements then say where a reader looked for the comment.
     pub is_report: bool,
+    /// Who made the change: the name of a token, or of a command. `None` in a report, and in the
+    /// entries of earlier versions.
+    pub by: Option<String>,
+    /// The revision before the change, which leads to the entry before. `None` if it created the
+    /// comment, and in the entries of earlier versions.
+    pub follows: Option<Revision>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,8 +65,22 @@ pub struct JournalItem {
     pub created_at: BTreeSet<Timestamp>,
     #[serde(default, skip_serializing_if = "Not::not")]
     pub is_report: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows: Option<Revision>,
     /// When DynamoDB may remove the entry, in seconds since 1970.
     pub expires_at: i64,
+}
+
+/// The shard of a comment's entries.
+pub fn journal_shard(id: &CommentId) -> u32 {
+    crc32fast::hash(id.as_str().as_bytes()) % JOURNAL_SHARDS
+}
+
+/// The sort key of the entry that a comment has at an instant.
+pub fn journal_sk(instant: Timestamp, id: &CommentId) -> String {
+    format!("{instant}#{id}")
 }
 
 pub fn journal_pk(hour_of: Timestamp, shard: u32) -> String {
@@ -82,6 +102,8 @@ impl JournalEntry {
             before: before.map(|entry| entry.placement),
             after: after.map(|entry| entry.placement),
             is_report: false,
+            by: None,
+            follows: None,
         }
     }
 
@@ -97,15 +119,16 @@ impl JournalEntry {
 
     pub fn to_item(&self) -> JournalItem {
         let instant = self.revision.instant();
-        let shard = crc32fast::hash(self.id.as_str().as_bytes()) % JOURNAL_SHARDS;
         JournalItem {
-            pk: journal_pk(instant, shard),
-            sk: format!("{instant}#{}", self.id),
+            pk: journal_pk(instant, journal_shard(&self.id)),
+            sk: journal_sk(instant, &self.id),
             revision: self.revision,
             before: self.before.clone(),
             after: self.after.clone(),
             created_at: self.created_at.clone(),
             is_report: self.is_report,
+            by: self.by.clone(),
+            follows: self.follows,
             expires_at: instant.epoch_seconds() + JOURNAL_RETENTION_DAYS * 24 * 3600,
         }
     }
@@ -132,6 +155,8 @@ impl TryFrom<JournalItem> for JournalEntry {
             after,
             created_at,
             is_report,
+            by,
+            follows,
             ..
         } = item;
         Ok(Self {
@@ -141,6 +166,8 @@ impl TryFrom<JournalItem> for JournalEntry {
             after,
             created_at,
             is_report,
+            by,
+            follows,
         })
     }
 }
@@ -162,7 +189,12 @@ mod tests {
             created_at: BTreeSet::new(),
             ..change.clone()
         };
-        for entry in [change, report, old] {
+        let by_a_token = JournalEntry {
+            by: Some("shop".to_owned()),
+            follows: Some(revision),
+            ..change.clone()
+        };
+        for entry in [change, report, old, by_a_token] {
             let item = entry.to_item();
             assert!(item.pk.starts_with("CHANGE#2024-02-29T12#"), "{}", item.pk);
             assert_eq!(item.sk, "2024-02-29T12:00:00.123Z#c1");
@@ -173,6 +205,7 @@ mod tests {
                 stored.contains_key("created_at"),
                 !entry.created_at.is_empty()
             );
+            assert_eq!(stored.contains_key("by"), entry.by.is_some());
             let read: JournalItem = serde_dynamo::from_item(stored).unwrap();
             assert_eq!(JournalEntry::try_from(read).unwrap(), entry);
         }

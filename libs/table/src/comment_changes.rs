@@ -48,7 +48,7 @@ impl Table {
             let comment = new.clone().at(revision);
             let mut actions = vec![
                 self.put_new(&CommentItem::primary(&comment, self.config.comment_blob))?,
-                self.put_journal(&comment.id, revision, None, Some(comment.entry()))?,
+                self.put_journal(&comment.id, None, revision, None, Some(comment.entry()))?,
             ];
             if let Some(idempotency) = &idempotency {
                 actions.push(self.put_idempotency(idempotency, &comment)?);
@@ -114,7 +114,13 @@ impl Table {
             let changed = DECIDING.map(|name| (name, edited.remove(name)));
             let actions = vec![
                 self.update_as_read((id, &new.product), &item, changed)?,
-                self.put_journal(id, revision, Some(old.entry()), Some(new.entry()))?,
+                self.put_journal(
+                    id,
+                    Some(old.revision),
+                    revision,
+                    Some(old.entry()),
+                    Some(new.entry()),
+                )?,
             ];
             let written = self.transact(actions, revision, &mut backoff).await;
             if let Err(WriteError::Store(StoreError::Call {
@@ -154,7 +160,7 @@ impl Table {
             let revision = Revision::after(Some(old.revision), now(), random());
             let mut actions = vec![
                 self.delete_at(primary_key(id, &old.product), old.revision)?,
-                self.put_journal(id, revision, Some(old.entry()), None)?,
+                self.put_journal(id, Some(old.revision), revision, Some(old.entry()), None)?,
             ];
             if planted::has(Bug::DeletedWithoutJournal) {
                 actions.truncate(1);

@@ -132,7 +132,7 @@ impl Table {
             .map(|(name, text)| (name, Some(AttributeValue::S(text))));
         let actions = vec![
             self.update_as_read((&comment.id, &comment.placement.product), item, supplied)?,
-            self.put_journal(&comment.id, revision, None, Some(comment.entry()))?,
+            self.put_journal(&comment.id, before, revision, None, Some(comment.entry()))?,
         ];
         // The journal relies on this bound: see `comment_changes`.
         let deadline = deadline.min(Instant::now() + self.config.started_within);

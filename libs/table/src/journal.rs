@@ -6,7 +6,7 @@
 use aws_sdk_dynamodb::types::{AttributeValue, TransactWriteItem};
 use model::{
     CommentId, Malformed, RankEntry, Revision, Timestamp,
-    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk},
+    journal::{JOURNAL_SHARDS, JournalEntry, JournalItem, journal_pk, journal_shard, journal_sk},
 };
 use process::{StoreError, now, random};
 use tokio::time::Instant;
@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use crate::{
     Table,
     error::store_error,
-    item::{ItemKey, from_sdk_item},
+    item::{ItemKey, from_sdk_item, item_key},
     parts::{Part, Position},
 };
 
@@ -26,15 +26,22 @@ pub struct JournalRow {
 }
 
 impl Table {
+    /// The entry of the change from the revision `follows` to `revision`.
     pub(crate) fn put_journal(
         &self,
         id: &CommentId,
+        follows: Option<Revision>,
         revision: Revision,
         before: Option<RankEntry>,
         after: Option<RankEntry>,
     ) -> Result<TransactWriteItem, StoreError> {
         // An entry is never replaced, because a placement that it names could be lost.
-        self.put_new(&JournalEntry::change(id.clone(), revision, before, after).to_item())
+        let entry = JournalEntry {
+            by: self.writer.as_deref().map(str::to_owned),
+            follows,
+            ..JournalEntry::change(id.clone(), revision, before, after)
+        };
+        self.put_new(&entry.to_item())
     }
 
     /// Names a comment to the next `recent`, which compares all that is derived from it.
@@ -48,6 +55,24 @@ impl Table {
         self.transact_until(deadline, vec![self.put_new(&entry.to_item())?])
             .await
             .map(drop)
+    }
+
+    /// The entry of the change that gave a comment this revision, strongly consistent. `None` if it
+    /// has expired.
+    pub async fn journal_entry(
+        &self,
+        id: &CommentId,
+        revision: Revision,
+    ) -> Result<Option<JournalEntry>, StoreError> {
+        let instant = revision.instant();
+        let pk = journal_pk(instant, journal_shard(id));
+        let Some(item) = self.item(item_key(pk, journal_sk(instant, id))).await? else {
+            return Ok(None);
+        };
+        let item = from_sdk_item::<JournalItem>(item)?;
+        let entry = JournalEntry::try_from(item).map_err(StoreError::Malformed)?;
+        // A report of the same millisecond has its own revision.
+        Ok(Some(entry).filter(|entry| entry.revision == revision))
     }
 
     /// The first entries of one shard of the journal, of the hour that `from` is in, from `from`

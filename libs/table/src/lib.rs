@@ -114,6 +114,8 @@ pub struct Table {
     meter: Arc<Meter>,
     observer: Option<Arc<dyn Observer>>,
     direct: Direct,
+    /// Who changes comments, for the journal.
+    writer: Option<Arc<str>>,
 }
 
 impl Table {
@@ -139,6 +141,7 @@ impl Table {
             meter: Arc::default(),
             observer: None,
             direct: Direct::default(),
+            writer: None,
         }
     }
 
@@ -152,6 +155,15 @@ impl Table {
             meter: Arc::default(),
             observer: None,
             direct: Direct::default(),
+            writer: None,
+        }
+    }
+
+    /// The table, whose changes are of this writer: the name of a token, or of a command.
+    pub fn written_by(&self, writer: &str) -> Self {
+        Self {
+            writer: Some(writer.into()),
+            ..self.clone()
         }
     }
 

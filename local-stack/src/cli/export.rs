@@ -1,28 +1,38 @@
 //! `pagemark export`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use anyhow::ensure;
 use api::PublicUrl;
 use clap::ValueEnum;
+use model::AuthorId;
 use process::aws::Calls;
 use repair_job::Signals;
+use serde::Serialize;
 use table::{Table, TableConfig};
 
-use super::INTERRUPTED;
+use super::{INTERRUPTED, progress::say};
 use crate::{
     attached::TableAddress,
     compression::Compression,
-    export::{Export, ExportTarget, Publisher},
+    export::{Export, ExportTarget, ExportedComments, Publisher},
     import::Format,
 };
 
-pub(super) const EXIT_CODES: &str = "\
+pub(super) const MORE_HELP: &str = "\
 Exit code:
     0  everything is in the export
     1  it lacks what the messages name, or it ended early and wrote no file
     2  the command line is wrong
-  130  interrupted by Ctrl-C or SIGTERM; the file is as it was";
+  130  interrupted by Ctrl-C or SIGTERM; the file is as it was
+
+Examples:
+  pagemark export --output comments.jsonl.zst --products products.jsonl --data-dir /var/lib/pagemark
+  pagemark export --author customer-4711 --output author.jsonl --data-dir /var/lib/pagemark
+  pagemark export --format google-reviews --publisher 'My shop' --public-url https://shop.example.org --output feed.xml";
 
 /// The columns of CSV, for `jq`.
 const COMMENT_FIELDS: &str = r#"["id","product","language","rating","created_at","status","title","body","author","author_id","attributes"]"#;
@@ -39,6 +49,14 @@ pub(super) struct ExportArgs {
     /// The file to write products' records to, one on each line.
     #[arg(long, value_name = "FILE")]
     products: Option<PathBuf>,
+    /// Write only the comments of the author with this id, those too that readers do not see.
+    #[arg(
+        long,
+        value_name = "ID",
+        value_parser = AuthorId::parse_stored,
+        conflicts_with_all = ["format", "products"]
+    )]
+    author: Option<AuthorId>,
     /// What to write: all comments for an import, or the published ones as a product review feed
     /// for Google Merchant Center.
     #[arg(long, value_name = "FORMAT", default_value = "json-lines")]
@@ -56,10 +74,22 @@ pub(super) struct ExportArgs {
     public_url: Option<PublicUrl>,
     /// Find the comments by a scan of the table itself, not by its indexes. It reads every
     /// duplicate too.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "author")]
     by_table: bool,
+    /// Print what the export holds as JSON, when it goes to files.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     table: TableAddress,
+}
+
+enum WantedComments {
+    OfAuthor(AuthorId),
+    All {
+        /// For a feed.
+        publisher: Option<Publisher>,
+        by_table: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -72,6 +102,13 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
     let publisher = match (args.format, args.publisher, args.public_url) {
         (ExportFormat::GoogleReviews, Some(name), Some(site)) => Some(Publisher { name, site }),
         _ => None,
+    };
+    let wanted = match args.author {
+        Some(author) => WantedComments::OfAuthor(author),
+        None => WantedComments::All {
+            publisher,
+            by_table: args.by_table,
+        },
     };
     let outputs = [
         (Some(&args.output), "", COMMENT_FIELDS),
@@ -96,6 +133,14 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         );
         return Ok(ExitCode::from(2));
     }
+    let is_stdout_used =
+        args.output == Path::new("-") || args.products.as_deref() == Some(Path::new("-"));
+    if args.json && is_stdout_used {
+        eprintln!(
+            "error: --json prints to the standard output; name files by --output and --products"
+        );
+        return Ok(ExitCode::from(2));
+    }
     let mut signals = Signals::listen()?;
     let comments = ExportTarget::at(&args.output)?;
     let records = args.products.as_deref().map(ExportTarget::at).transpose()?;
@@ -113,20 +158,36 @@ pub(super) async fn run(args: ExportArgs) -> anyhow::Result<ExitCode> {
         () = signals.next() => return Ok(ExitCode::from(interrupted())),
     };
     let exported = tokio::select! {
-        exported = export_table(&attached.table, &comments, records.as_ref(), publisher, args.by_table) => exported.map(Some),
+        exported = export_table(&attached.table, &comments, records.as_ref(), &wanted) => exported.map(Some),
         () = signals.next() => Ok(None),
     };
     attached.end().await;
-    let Some(problems) = exported? else {
+    let Some(outcome) = exported? else {
         // The reader of a pipe may have stopped reading, so nothing waits for the thread that
         // writes to it.
         std::process::exit(interrupted().into());
     };
-    if problems > 0 {
-        eprintln!("pagemark: {problems} items need a person: `pagemark repair audit` looks at all");
-        return Ok(ExitCode::FAILURE);
+    if args.json {
+        say(&format!("{}\n", serde_json::to_string_pretty(&outcome)?));
     }
-    Ok(ExitCode::SUCCESS)
+    if outcome.problems > 0 {
+        eprintln!(
+            "pagemark: {} items need a person: `pagemark repair audit` looks at all",
+            outcome.problems
+        );
+    }
+    Ok(ExitCode::from(outcome.exit_code))
+}
+
+#[derive(Debug, Serialize)]
+struct ExportOutcome {
+    #[serde(flatten)]
+    comments: ExportedComments,
+    /// The number of products' records; `None` without a file for them.
+    products: Option<u64>,
+    /// How many items need a person.
+    problems: u64,
+    exit_code: u8,
 }
 
 /// Says what an interruption leaves, and returns its exit code.
@@ -135,18 +196,33 @@ fn interrupted() -> u8 {
     INTERRUPTED
 }
 
-/// Exports a table, and returns how many items need a person.
 async fn export_table(
     table: &Table,
     comments: &ExportTarget,
     records: Option<&ExportTarget>,
-    publisher: Option<Publisher>,
-    by_table: bool,
-) -> anyhow::Result<u64> {
+    wanted: &WantedComments,
+) -> anyhow::Result<ExportOutcome> {
     let mut export = Export::of(table);
-    export.comments(comments, publisher, by_table).await?;
-    if let Some(records) = records {
-        export.records(records).await?;
-    }
-    Ok(export.problems())
+    let comments = match wanted {
+        WantedComments::OfAuthor(author) => export.comments_of_author(comments, author).await?,
+        WantedComments::All {
+            publisher,
+            by_table,
+        } => {
+            export
+                .comments(comments, publisher.clone(), *by_table)
+                .await?
+        }
+    };
+    let products = match records {
+        Some(records) => Some(export.records(records).await?),
+        None => None,
+    };
+    let problems = export.problems();
+    Ok(ExportOutcome {
+        comments,
+        products,
+        problems,
+        exit_code: u8::from(problems > 0),
+    })
 }

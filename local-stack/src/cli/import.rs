@@ -11,30 +11,36 @@ use std::{
 
 use anyhow::{Context, ensure};
 use repair_job::{Progress, on_signals};
+use serde::Serialize;
 use table::{CommentBlobArgs, Table, TableConfig};
 use tokio::{sync::watch, time::sleep};
 
 use super::{
     INTERRUPTED,
-    progress::{import_shown, show_backlog},
+    progress::{ImportedFile, Settled, import_shown, say, show_backlog},
 };
 use crate::{
     attached::TableAddress,
     backlog::Backlog,
     control::{Running, backlog},
-    import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
+    import::{EarlierRows, IMPORT, ImportError, ImportOptions, ImportSource, ReadingArgs},
 };
 
 /// How often a running import asks the stack how far it is.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
 /// Printed below the help.
-pub(super) const EXIT_CODES: &str = "\
+pub(super) const MORE_HELP: &str = "\
 Exit code:
     0  every line was imported, now or before
     1  lines were bad, or an import ended early; the counts and the reason say how far it came
     2  the command line is wrong
-  130  interrupted by Ctrl-C or SIGTERM; what takes longer than a moment was not finished";
+  130  interrupted by Ctrl-C or SIGTERM; what takes longer than a moment was not finished
+
+Examples:
+  pagemark import reviews.jsonl --data-dir /var/lib/pagemark
+  pagemark import old.csv --dry-run --rejects refused.jsonl --data-dir /var/lib/pagemark
+  pagemark import --products products.jsonl reviews.jsonl.zst --data-dir /var/lib/pagemark";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct ImportArgs {
@@ -63,6 +69,9 @@ pub(super) struct ImportArgs {
     /// import.
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
+    /// Print the outcome as JSON.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     reading: ReadingArgs,
 }
@@ -91,11 +100,13 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
             .transpose()?,
         interrupted: Some(interrupted.clone()),
     };
+    let mut earlier = EarlierRows::new().map_err(ImportError::from)?;
     let comment_blob = args.comment_blob.comment_blob;
     let attached = tokio::select! {
         opened = args.table.open("import", |config| TableConfig { comment_blob, ..config }) => opened?,
         _ = interrupted.wait_for(|is| *is) => return Ok(ExitCode::from(INTERRUPTED)),
     };
+    let table = attached.table.written_by(IMPORT);
     let began = Instant::now();
     let waits = !args.dry_run && !args.no_wait;
     let stack = if waits {
@@ -114,15 +125,20 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         }
         Ok(None) | Err(_) => None,
     };
-    let (exit_code, changed) =
-        import_all(&attached.table, sources, args.products.len(), &options).await;
+    let records = args.products.len();
+    let files = import_all(&table, sources, &options, &mut earlier, args.json).await;
+    let mut outcome = ImportOutcome {
+        files,
+        ..ImportOutcome::default()
+    };
     if let Some(following) = following {
         following.abort();
     }
+    let changed = outcome.changed(records);
     if changed > 0 {
         match stack {
             Ok(Some(stack)) => tokio::select! {
-                () = stack.wait(changed, began) => {}
+                settled = stack.wait(changed, began) => outcome.settled = settled,
                 _ = interrupted.wait_for(|is| *is) => {}
             },
             Ok(None) => {}
@@ -130,7 +146,45 @@ pub(super) async fn run(args: ImportArgs) -> anyhow::Result<ExitCode> {
         }
     }
     attached.end().await;
-    Ok(exit_code)
+    outcome.exit_code = exit_code(&outcome.files);
+    if args.json {
+        say(&format!("{}\n", serde_json::to_string_pretty(&outcome)?));
+    } else if let Some(settled) = outcome.settled {
+        settled.say();
+    }
+    Ok(ExitCode::from(outcome.exit_code))
+}
+
+/// What an import did.
+#[derive(Debug, Default, Serialize)]
+struct ImportOutcome {
+    files: Vec<ImportedFile>,
+    /// `None` if it was not waited for.
+    settled: Option<Settled>,
+    exit_code: u8,
+}
+
+impl ImportOutcome {
+    /// How many comments were written. The first files are of records.
+    fn changed(&self, records: usize) -> u64 {
+        let of_comments = self.files.iter().skip(records);
+        of_comments
+            .map(|file| file.report.created + file.report.updated)
+            .sum()
+    }
+}
+
+fn exit_code(files: &[ImportedFile]) -> u8 {
+    let mut exit_code = 0;
+    for file in files {
+        match &file.failure {
+            Some(ImportError::Interrupted) => return INTERRUPTED,
+            Some(_) => exit_code = 1,
+            None if file.report.bad > 0 => exit_code = 1,
+            None => {}
+        }
+    }
+    exit_code
 }
 
 /// The stack that processes what is imported.
@@ -175,10 +229,14 @@ impl FollowedStack {
     }
 
     /// Shows how far it is, until the comments are visible under every filter.
-    async fn wait(&self, changed: u64, began: Instant) {
+    async fn wait(&self, changed: u64, began: Instant) -> Option<Settled> {
         let next = async || backlog(&self.socket).await;
-        if let Err(error) = show_backlog(changed, began, self.before, next).await {
-            say_not_visible(&error);
+        match show_backlog(changed, began, self.before, next).await {
+            Ok(settled) => Some(settled),
+            Err(error) => {
+                say_not_visible(&error);
+                None
+            }
         }
     }
 }
@@ -232,46 +290,32 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Imports files, one after another, up to one that is not imported to its end. The first ones are
-/// of records. Returns also how many comments were written.
+/// Imports files, one after another, up to one that is not imported to its end. Without `json`, says
+/// at once what became of each.
 async fn import_all(
     table: &Table,
     sources: Vec<ImportSource>,
-    records: usize,
     options: &ImportOptions,
-) -> (ExitCode, u64) {
-    let mut bad = 0;
-    let mut changed = 0;
-    let mut earlier = match EarlierRows::new() {
-        Ok(earlier) => earlier,
-        Err(error) => {
-            eprintln!("pagemark: {}", ImportError::from(error));
-            return (ExitCode::FAILURE, 0);
+    earlier: &mut EarlierRows,
+    json: bool,
+) -> Vec<ImportedFile> {
+    let mut files = Vec::new();
+    for source in sources {
+        let imported = import_shown(table, source, options, earlier).await;
+        if !json {
+            imported.say(options.dry_run);
         }
-    };
-    for (at, source) in sources.into_iter().enumerate() {
-        let name = source.name.clone();
-        let (report, ended) = import_shown(table, source, options, &mut earlier).await;
-        bad += report.bad;
-        if at >= records {
-            changed += report.created + report.updated;
-        }
-        if let Err(error) = ended {
+        let has_failed = imported.failure.is_some();
+        if let Some(error) = &imported.failure {
+            let name = &imported.file;
             eprintln!("pagemark: {name} was not imported to its end: {error}");
-            let exit_code = if matches!(error, ImportError::Interrupted) {
-                ExitCode::from(INTERRUPTED)
-            } else {
-                ExitCode::FAILURE
-            };
-            return (exit_code, changed);
+        }
+        files.push(imported);
+        if has_failed {
+            break;
         }
     }
-    let exit_code = if bad == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    };
-    (exit_code, changed)
+    files
 }
 
 #[cfg(test)]

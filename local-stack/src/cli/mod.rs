@@ -4,6 +4,7 @@ mod export;
 mod import;
 mod progress;
 mod repair;
+mod undo;
 mod up;
 mod written;
 
@@ -15,16 +16,17 @@ use process::log::start_log;
 /// The exit code after Ctrl-C or SIGTERM: 128 and the number of SIGINT, as in shells.
 const INTERRUPTED: u8 = 130;
 
-const ENVIRONMENT: &str = "\
+const MORE_HELP: &str = "\
 Environment:
   PAGEMARK_LOG  what the log says, such as info, debug, or warn,local_stack=info (the default)
 
-Example:
-  pagemark up --demo";
+Examples:
+  pagemark up --demo
+  pagemark repair status --data-dir /var/lib/pagemark";
 
 /// Product comments with page numbers, the whole system on one machine.
 #[derive(Debug, Parser)]
-#[command(name = "pagemark", version, after_help = ENVIRONMENT)]
+#[command(name = "pagemark", version, after_help = MORE_HELP)]
 pub struct Cli {
     #[command(subcommand)]
     command: CliCommand,
@@ -35,14 +37,15 @@ enum CliCommand {
     /// Run everything in one process: DynamoDB engine, page index, stream handlers, API and pages.
     Up(Box<up::UpArgs>),
     /// Import comments from files into a stack, or any table.
-    #[command(after_help = import::EXIT_CODES)]
+    #[command(after_help = import::MORE_HELP)]
     Import(Box<import::ImportArgs>),
     /// Export comments to a file of JSON Lines, from a stack or any table, while writes continue.
-    #[command(after_help = export::EXIT_CODES)]
+    #[command(after_help = export::MORE_HELP)]
     Export(export::ExportArgs),
     /// Find and repair differences between comments and the data derived from them, in a stack.
     #[command(
-        after_help = repair_job::EXIT_CODES,
+        after_help = format!("{}\n\n{}", repair_job::EXIT_CODES, repair::EXAMPLES),
+        mut_subcommands(repair::as_pagemarks),
         mut_subcommand("audit", repair::in_one_part),
         mut_subcommand("quarantine", repair::with_the_quarantine_of_the_stack),
         mut_subcommand("status", |status| repair::in_one_part(repair::with_the_quarantine_of_the_stack(status)))

@@ -7,6 +7,7 @@ use std::{
 
 use indicatif::{HumanCount, HumanDuration};
 use repair_job::{per_second, time_left};
+use serde::{Serialize, Serializer};
 use table::Table;
 
 use crate::{
@@ -16,28 +17,61 @@ use crate::{
     },
 };
 
-/// Imports what a source says, and shows its progress and its outcome, even when the import ends
-/// early.
+/// What became of a file.
+#[derive(Debug, Serialize)]
+pub(super) struct ImportedFile {
+    pub(super) file: String,
+    #[serde(flatten)]
+    pub(super) report: ImportReport,
+    /// Why it was not imported to its end.
+    #[serde(serialize_with = "reason")]
+    pub(super) failure: Option<ImportError>,
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    took: Duration,
+}
+
+fn reason<S: Serializer>(error: &Option<ImportError>, serializer: S) -> Result<S::Ok, S::Error> {
+    error
+        .as_ref()
+        .map(ToString::to_string)
+        .serialize(serializer)
+}
+
+pub(super) fn seconds<S: Serializer>(took: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(took.as_secs_f64())
+}
+
+/// Imports what a source says, and shows its progress.
 pub(super) async fn import_shown(
     table: &Table,
     source: ImportSource,
     options: &ImportOptions,
     earlier: &mut EarlierRows,
-) -> (ImportReport, Result<(), ImportError>) {
+) -> ImportedFile {
     let began = Instant::now();
-    let name = source.name.clone();
-    let display = source.progress.show(&name);
+    let file = source.name.clone();
+    let display = source.progress.show(&file);
     let (report, ended) = import(table, source, options, earlier).await;
     drop(display);
-    let has_counts = ended
-        .as_ref()
-        .err()
-        .is_none_or(|error| !error.is_of_the_whole_file());
-    if has_counts {
-        let took = began.elapsed();
-        say(&report_text(&name, &report, options.dry_run, took));
+    ImportedFile {
+        file,
+        report,
+        failure: ended.err(),
+        took: began.elapsed(),
     }
-    (report, ended)
+}
+
+impl ImportedFile {
+    /// Says the outcome, even of an import that ended early.
+    pub(super) fn say(&self, dry_run: bool) {
+        let has_counts = match &self.failure {
+            Some(error) => !error.is_of_the_whole_file(),
+            None => true,
+        };
+        if has_counts {
+            say(&report_text(&self.file, &self.report, dry_run, self.took));
+        }
+    }
 }
 
 /// Writes a text to stdout. The process must not end when the reader of stdout has gone; `println!`
@@ -106,7 +140,7 @@ fn report_text(name: &str, report: &ImportReport, dry_run: bool, took: Duration)
 }
 
 /// The line of a mistake, in a file of this name.
-fn mistake_text(name: &str, warning: &str, mistake: &Mistake) -> String {
+pub(super) fn mistake_text(name: &str, warning: &str, mistake: &Mistake) -> String {
     let more = match mistake.more {
         0 => String::new(),
         1 => " and 1 other".to_owned(),
@@ -117,18 +151,40 @@ fn mistake_text(name: &str, warning: &str, mistake: &Mistake) -> String {
     format!("{name}: {warning}line {number}{more}: {reason}\n")
 }
 
-/// Shows how far the mappings are with so many changes since `before`, until they have processed all,
-/// and then how long so many comments took.
+/// Comments that are visible under every filter.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Settled {
+    comments: u64,
+    #[serde(rename = "seconds", serialize_with = "seconds")]
+    took: Duration,
+}
+
+impl Settled {
+    pub(super) fn say(self) {
+        let changed_per_second = per_second(self.comments, self.took);
+        let comments = HumanCount(self.comments);
+        let took = self.took.as_secs_f64();
+        say(&format!(
+            "settled: {comments} comments are visible under every filter after {took:.1} s ({changed_per_second:.0}/s)\n"
+        ));
+    }
+}
+
+/// Shows how far the mappings are with so many changes since `before`, until they have processed all.
+/// Returns how long so many comments took.
 pub(super) async fn show_backlog(
     changed: u64,
     began: Instant,
     before: Backlog,
     mut next_backlog: impl AsyncFnMut() -> anyhow::Result<Backlog>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Settled> {
     loop {
         let backlog = next_backlog().await?;
         if backlog.is_processed {
-            break;
+            return Ok(Settled {
+                comments: changed,
+                took: began.elapsed(),
+            });
         }
         let share = 1.0 - backlog.unseen(before, changed);
         let left = match time_left(share, began.elapsed()) {
@@ -137,11 +193,4 @@ pub(super) async fn show_backlog(
         };
         eprintln!("settling: {backlog}, {:.1} % done{left}", share * 100.0);
     }
-    let took = began.elapsed().as_secs_f64();
-    let changed_per_second = per_second(changed, began.elapsed());
-    let changed = HumanCount(changed);
-    say(&format!(
-        "settled: {changed} comments are visible under every filter after {took:.1} s ({changed_per_second:.0}/s)\n"
-    ));
-    Ok(())
 }

@@ -24,12 +24,16 @@ use super::{
 use crate::{
     backlog::Backlog,
     demo::{PICTURES, demo_comments, demo_products},
-    import::{EarlierRows, ImportError, ImportOptions, ImportSource, ReadingArgs},
+    import::{EarlierRows, IMPORT, ImportError, ImportOptions, ImportSource, ReadingArgs},
     settings::{DEMO_ENGINE, QUARANTINE, StackSettings, TABLE},
     stack::Stack,
 };
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  pagemark up --demo
+  pagemark up --data-dir /var/lib/pagemark --public-url https://reviews.example.org")]
 pub(super) struct UpArgs {
     #[command(flatten)]
     stack: StackSettings,
@@ -125,9 +129,13 @@ async fn serve(
     for source in files {
         let name = source.name.clone();
         let options = ImportOptions::default();
-        let (report, ended) = import_shown(stack.table(), source, &options, &mut earlier).await;
-        ended.with_context(|| format!("{name} was not imported to its end"))?;
-        created += report.created;
+        let table = stack.table().written_by(IMPORT);
+        let imported = import_shown(&table, source, &options, &mut earlier).await;
+        imported.say(options.dry_run);
+        if let Some(error) = imported.failure {
+            return Err(error).with_context(|| format!("{name} was not imported to its end"));
+        }
+        created += imported.report.created;
     }
     shows_demo.store(demo > 0, Ordering::Relaxed);
     let generated = if demo > 0 {
@@ -150,8 +158,13 @@ async fn serve(
             mappings.backlog().await
         })
         .await;
-        if let Err(error) = settled {
-            eprintln!("pagemark: the comments are not yet visible under every filter: {error:#}");
+        match settled {
+            Ok(settled) => settled.say(),
+            Err(error) => {
+                eprintln!(
+                    "pagemark: the comments are not yet visible under every filter: {error:#}"
+                );
+            }
         }
     }
     if stack.quarantined() > 0 {
@@ -202,9 +215,11 @@ async fn generate(stack: &Stack, count: u64, site: &str, earlier: &mut EarlierRo
     }
     let source = ImportSource::of_comments(demo_comments(count, process::now()));
     let options = ImportOptions::default();
-    let (report, ended) = import_shown(stack.table(), source, &options, earlier).await;
-    let Err(error) = ended else {
-        return Some(report.created);
+    let table = stack.table().written_by("pagemark up --demo");
+    let imported = import_shown(&table, source, &options, earlier).await;
+    imported.say(options.dry_run);
+    let Some(error) = imported.failure else {
+        return Some(imported.report.created);
     };
     // The advice of the other error is about files.
     let reason = if let ImportError::Store(store) = &error {

@@ -25,7 +25,7 @@ const BEGIN: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
 const NAMED_MAX: usize = 10;
 
 /// Who publishes the reviews, and where.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Publisher {
     pub(crate) name: String,
     pub(crate) site: PublicUrl,
@@ -56,7 +56,7 @@ pub(super) struct Feed<'to> {
 /// What a feed holds, and what it leaves out.
 #[derive(Debug, Default)]
 pub(super) struct Summary {
-    reviews: u64,
+    pub(super) reviews: u64,
     without_text: u64,
     of_unknown_products: u64,
     unknown_products: BTreeSet<ProductId>,

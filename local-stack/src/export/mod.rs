@@ -24,7 +24,7 @@ use anyhow::{Context, ensure};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use indicatif::HumanCount;
 use model::{
-    Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId,
+    AuthorId, Cd, Comment, CommentId, CommentText, FilterKey, InvalidInput, Malformed, ProductId,
     ProductRecord, Status, Timestamp,
     item::{COMMENT_PREFIX, attribute, comment_id_of_pk, comment_of_primary, comment_pk, text},
     plan::reconcile::Places,
@@ -34,9 +34,9 @@ use model::{
 use process::now;
 use repair_job::{
     JobSettings, Journal, Progress, Window, indexes_compared, journal_from, journal_to,
-    reaches_back_to, unresolved_comments,
+    other_spellings, reaches_back_to, unresolved_comments,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_dynamo::Item;
 use table::{ItemKey, Table};
 
@@ -61,6 +61,21 @@ pub(crate) struct Export<'run> {
     unreadable: u64,
     /// Number of items that the export holds, but that an import will refuse.
     refused: u64,
+}
+
+/// What an export holds.
+#[derive(Debug, Serialize)]
+pub(crate) struct ExportedComments {
+    comments: u64,
+    /// How many of them were read again at the end.
+    read_again: u64,
+    /// Every change that was acknowledged before this instant is in it. `None` for the comments of an
+    /// author, whose index may lag.
+    #[serde(rename = "has_changes_until")]
+    holds: Option<Timestamp>,
+    /// No change that was made later is in it.
+    #[serde(rename = "has_none_after")]
+    ends: Timestamp,
 }
 
 /// The lines of the comments that were read again.
@@ -101,7 +116,7 @@ impl<'run> Export<'run> {
         target: &ExportTarget,
         publisher: Option<Publisher>,
         by_table: bool,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<ExportedComments> {
         let began = now();
         let settings = JobSettings::default();
         let mut scanned = target.stage()?;
@@ -135,7 +150,7 @@ impl<'run> Export<'run> {
         let named = std::mem::take(&mut self.named);
         let again = self.read_again(&named, target.stage()?).await?;
         let ends = now();
-        let count = HumanCount(named.len() as u64);
+        let read_again = named.len() as u64;
         let name = &target.name;
         if let Some(publisher) = publisher {
             let records = self.read_records().await?;
@@ -152,28 +167,95 @@ impl<'run> Export<'run> {
                 merge(scanned, &named, again, |line| feed.add(line))?;
                 feed.end()
             });
-            for line in written.await?.lines(name) {
+            let report = written.await?;
+            for line in report.lines(name) {
                 eprintln!("{line}");
             }
-            return Ok(());
+            return Ok(ExportedComments {
+                comments: report.reviews,
+                read_again,
+                holds: Some(holds),
+                ends,
+            });
         }
         let written =
             target.write(move |to| merge(scanned, &named, again, |line| to.write_all(line)));
-        let comments = HumanCount(written.await?);
-        eprintln!("{name}: {comments} comments, of which {count} were read again at the end");
+        let comments = written.await?;
+        eprintln!(
+            "{name}: {} comments, of which {} were read again at the end",
+            HumanCount(comments),
+            HumanCount(read_again)
+        );
         eprintln!(
             "{name}: every change acknowledged before {holds} is in it, and none made after {ends}"
         );
         if !by_table {
-            let compared = match indexes_compared(self.table).await? {
-                Some(at) => format!("which an audit from {at} on has compared with the table"),
-                None => "which no audit has compared with the table yet".to_owned(),
-            };
+            self.say_how_found(name).await?;
+        }
+        Ok(ExportedComments {
+            comments,
+            read_again,
+            holds: Some(holds),
+            ends,
+        })
+    }
+
+    /// Says since when an audit has compared the indexes, by which the comments were found.
+    async fn say_how_found(&self, name: &str) -> anyhow::Result<()> {
+        let compared = match indexes_compared(self.table).await? {
+            Some(at) => format!("which an audit from {at} on has compared with the table"),
+            None => "which no audit has compared with the table yet".to_owned(),
+        };
+        eprintln!(
+            "{name}: comments were found by the table's indexes, {compared}; --by-table reads the table itself"
+        );
+        Ok(())
+    }
+
+    /// Exports the comments of an author, those too that readers do not see, ordered by id.
+    pub(crate) async fn comments_of_author(
+        &mut self,
+        target: &ExportTarget,
+        author: &AuthorId,
+    ) -> anyhow::Result<ExportedComments> {
+        let mut lines = Vec::new();
+        let mut after = None;
+        loop {
+            let part = self
+                .table
+                .comments_of_author(author, after.as_ref(), COMMENTS_MAX)
+                .await?;
+            for comment in part.rows {
+                match comment {
+                    Ok(comment) => lines.push(to_line(comment)? + "\n"),
+                    Err(problem) => self.add_unreadable(&problem.to_string()),
+                }
+            }
+            after = part.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let ends = now();
+        let comments = lines.len() as u64;
+        let name = &target.name;
+        target.write(move |to| write_lines(to, lines)).await?;
+        eprintln!(
+            "{name}: {} comments of the author; one of the last second may be missing",
+            HumanCount(comments)
+        );
+        for spelling in other_spellings(self.table, author).await? {
             eprintln!(
-                "{name}: comments were found by the table's indexes, {compared}; --by-table reads the table itself"
+                "pagemark: there are comments of {:?}, another spelling of the id: they are not in it",
+                spelling.as_str()
             );
         }
-        Ok(())
+        Ok(ExportedComments {
+            comments,
+            read_again: 0,
+            holds: None,
+            ends,
+        })
     }
 
     async fn scan(&mut self, staged: File) -> anyhow::Result<File> {
@@ -367,23 +449,17 @@ impl<'run> Export<'run> {
 
     /// Exports the records of products, ordered by product. Each shard is read strongly consistent.
     /// The lines are in memory: a few hundred bytes a product.
-    pub(crate) async fn records(&mut self, target: &ExportTarget) -> anyhow::Result<()> {
+    /// Returns their number.
+    pub(crate) async fn records(&mut self, target: &ExportTarget) -> anyhow::Result<u64> {
         let mut lines = Vec::new();
         for record in self.read_records().await?.into_values() {
             lines.push(to_product_line(record)? + "\n");
         }
         let name = &target.name;
-        let count = HumanCount(lines.len() as u64);
-        target
-            .write(move |to| {
-                for line in lines {
-                    to.write_all(line.as_bytes())?;
-                }
-                Ok(())
-            })
-            .await?;
-        eprintln!("{name}: the records of {count} products");
-        Ok(())
+        let count = lines.len() as u64;
+        target.write(move |to| write_lines(to, lines)).await?;
+        eprintln!("{name}: the records of {} products", HumanCount(count));
+        Ok(count)
     }
 
     async fn read_records(&mut self) -> anyhow::Result<BTreeMap<ProductId, ProductRecord>> {
@@ -415,6 +491,13 @@ impl<'run> Export<'run> {
         self.unreadable += 1;
         eprintln!("pagemark: {problem}");
     }
+}
+
+fn write_lines(to: &mut dyn Write, lines: Vec<String>) -> io::Result<()> {
+    for line in lines {
+        to.write_all(line.as_bytes())?;
+    }
+    Ok(())
 }
 
 fn check(comment: &Comment) -> Result<(), InvalidInput> {

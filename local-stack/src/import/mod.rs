@@ -13,6 +13,7 @@
 //! - `earlier`: the rows so far, so that no row takes the id of another one without notice.
 //! - `reading`: which columns of a foreign file are the fields of a comment; `date`: its dates;
 //!   `value`: its values; `id_from`: ids made of columns; `status_words`: columns that look like a status.
+//! - `undo`: removes what an import has created.
 //! - `spreadsheet`: what spreadsheets make of values; `kind`: files that are neither JSON Lines nor
 //!   tables.
 //!
@@ -38,6 +39,7 @@ mod separated;
 mod source;
 mod spreadsheet;
 mod status_words;
+mod undo;
 mod value;
 
 use std::{
@@ -53,6 +55,7 @@ use std::{
 use model::Timestamp;
 use process::{Backoff, StoreError};
 use repair_job::Progress;
+use serde::Serialize;
 use serde_json::{Value, json};
 use table::{Table, WriteError};
 use thiserror::Error;
@@ -73,7 +76,10 @@ pub use options::ReadingArgs;
 pub use product::to_product_line;
 use row::{ImportRow, ImportRows, RowContent};
 pub use source::ImportSource;
+pub(crate) use undo::{UndoOptions, UndoReport, undo_import};
 
+/// Whom the journal names for what an import wrote. No token has a space in its name.
+pub(crate) const IMPORT: &str = "pagemark import";
 /// How many comments or records are written concurrently.
 const CONCURRENT: usize = 16;
 /// How many kinds of mistakes are kept with their reasons; the rest is only counted.
@@ -125,18 +131,20 @@ fn emptied<const FIELDS: usize>(before: [bool; FIELDS], after: [bool; FIELDS]) -
 }
 
 /// Why rows were not imported, or are in doubt.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mistake {
     /// The reason of the first line with it.
     pub reason: String,
     /// The reason without its values, which equal mistakes share.
+    #[serde(skip)]
     kind: String,
     /// The number of the first line with it, from 1.
+    #[serde(rename = "line")]
     pub number: u64,
     pub more: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ImportReport {
     pub created: u64,
     /// The first and the last date of the created comments. A wrong form of dates shows there.

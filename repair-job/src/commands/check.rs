@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use model::{
-    BaseSet, CommentId, FilterKey, Placement, ProductId,
+    BaseSet, CommentId, FilterKey, Placement, ProductId, Revision, Timestamp,
     item::{Image, attribute, text},
+    journal::{JOURNAL_RETENTION_DAYS, JournalEntry, journal_shard},
     plan::reconcile::{Collection, Drift, InvalidPrimary, Places, Ranks, plan_ranks},
 };
-use process::StoreError;
+use process::{StoreError, now};
 use serde_dynamo::{AttributeValue, Item};
 
 use crate::{
@@ -16,13 +18,26 @@ use crate::{
         index_snapshot::{IndexScope, IndexSnapshot, RepairScope},
         is_in_indexes, repair_all,
     },
-    run::{Job, Run, index_is_away, report::Report},
+    run::{
+        Job, Run, index_is_away,
+        report::{CheckedComment, CheckedEntry, CommentChange, Report},
+    },
 };
 
 /// Shown for something that is absent, or that should be absent.
 const NOTHING: &str = "-";
 /// Shown for a duplicate that is right, or that should exist.
 const COPY: &str = "like the primary item";
+
+const HOUR_MS: i64 = 3_600_000;
+/// The hours of the journal, and one more for a clock that is ahead.
+const HOURS: i64 = JOURNAL_RETENTION_DAYS * 24 + 1;
+const HOURS_AT_ONCE: usize = 8;
+const ENTRIES_OF_PART: i32 = 2_000;
+/// Maximum number of entries that are read for the last one of a comment: some 30 MB.
+const ENTRIES_MAX: usize = 100_000;
+/// Maximum number of changes that are shown.
+const CHANGES_MAX: usize = 100;
 
 /// What Pagemark itself writes into an item. A commenter may have written the other attributes.
 const OWN: [&str; 4] = [
@@ -32,14 +47,13 @@ const OWN: [&str; 4] = [
     attribute::REVISION,
 ];
 
-/// The rows of the table that a person reads, by the key of a derived item or entry. The cells say
-/// what it is, its state, what is there and what should be. No cell holds text that a commenter
-/// wrote.
+/// The derived items and entries, by key. The cells say what it is, its state, what is there and what
+/// should be. No cell holds text that a commenter wrote.
 #[derive(Default)]
 struct ComparisonRows(BTreeMap<String, [String; 4]>);
 
 impl Job {
-    /// Checks one comment. `product` names another product to look in. The notes show what is there
+    /// Checks one comment. `product` names another product to look in. The report shows what is there
     /// and what should be. It needs no lease, because its writes are conditional.
     pub async fn check(&self, id: &CommentId, product: Option<&ProductId>) -> Report {
         let mut places = Places::default().at_any_time();
@@ -66,38 +80,139 @@ async fn check(
             "no comment has the id {id}; if the page index may still have something of it, name its product by --product"
         );
         run.ledger.report().failure = Some(problem);
+        let changes = changes_of(run, id).await?;
+        if !changes.is_empty() {
+            let mut comment = CheckedComment::of(id);
+            comment.primary_item = "none".to_owned();
+            comment.changes = changes;
+            run.ledger.report().comment = Some(comment);
+        }
         return Ok(());
     }
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
     let scope = RepairScope::of_all(&snapshot);
-    for line in describe(run.job, id, &places, &scope).await? {
-        run.ledger.add_note(line);
-    }
+    let comment = describe(run.job, id, &places, &scope).await?;
+    run.ledger.report().comment = Some(comment.clone());
     let suspects = BTreeMap::from([(id.clone(), places)]);
     let resumes = Some(RESUMES_WITH_UNFINISHED);
     let outcome = repair_all(run, suspects.into(), &scope, resumes).await?;
     run.add_checked(outcome.checked());
+    let changes = changes_of(run, id).await?;
+    run.ledger.report().comment = Some(CheckedComment { changes, ..comment });
     Ok(())
 }
 
-/// The comment, line by line.
+/// What the journal has of a comment, oldest first. The present revision leads to the entry of the
+/// last change, and each entry to the one before.
+async fn changes_of(run: &Run<'_>, id: &CommentId) -> Result<Vec<CommentChange>, StoreError> {
+    if run.stop_reason().is_some() {
+        return Ok(Vec::new());
+    }
+    let table = &run.job.table;
+    let item = table.primary_item(id).await?;
+    let revision = item
+        .as_ref()
+        .and_then(|item| text(item, attribute::REVISION));
+    let mut entry = match revision.and_then(|revision| Revision::parse(revision).ok()) {
+        Some(revision) => table.journal_entry(id, revision).await?,
+        None => last_entry(run, id).await?,
+    };
+    let mut changes = Vec::new();
+    while let Some(found) = entry.take() {
+        if let Some(before) = found.follows
+            && changes.len() < CHANGES_MAX
+        {
+            entry = table.journal_entry(id, before).await?;
+        }
+        changes.push(CommentChange::of(found));
+    }
+    changes.reverse();
+    Ok(changes)
+}
+
+/// The last entry of a comment that is not there any more. It reads one shard of each hour, newest
+/// first. A note says so if it did not read all.
+async fn last_entry(run: &Run<'_>, id: &CommentId) -> Result<Option<JournalEntry>, StoreError> {
+    // A writer's clock may be ahead.
+    let newest = now().plus_ms(HOUR_MS);
+    let mut parts = stream::iter(0..HOURS)
+        .map(|hour| last_entry_of_hour(run, id, newest.plus_ms(-hour * HOUR_MS)))
+        .buffered(HOURS_AT_ONCE);
+    let mut read = 0;
+    while let Some(part) = parts.try_next().await? {
+        if part.last.is_some() {
+            return Ok(part.last);
+        }
+        read += part.read;
+        if read >= ENTRIES_MAX || run.stop_reason().is_some() {
+            run.ledger
+                .add_note("not all of the journal was read for its last change".to_owned());
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// The last entry of a comment in an hour.
+struct HourOfJournal {
+    last: Option<JournalEntry>,
+    /// How many entries were read.
+    read: usize,
+}
+
+async fn last_entry_of_hour(
+    run: &Run<'_>,
+    id: &CommentId,
+    within: Timestamp,
+) -> Result<HourOfJournal, StoreError> {
+    let mut from = within.plus_ms(-within.epoch_ms().rem_euclid(HOUR_MS));
+    let to = from.plus_ms(HOUR_MS);
+    let mut hour = HourOfJournal {
+        last: None,
+        read: 0,
+    };
+    loop {
+        let part = run
+            .job
+            .table
+            .journal_part(journal_shard(id), from, to, ENTRIES_OF_PART)
+            .await?;
+        hour.read += part.rows.len();
+        for row in part.rows {
+            // The next part begins at this instant, so it repeats what has it.
+            from = from.max(row.at);
+            // `recent` reports an entry that cannot be read.
+            if let Ok(entry) = row.entry
+                && entry.id == *id
+                && !entry.is_report
+            {
+                hour.last = Some(entry);
+            }
+        }
+        if part.next.is_none() || run.stop_reason().is_some() {
+            return Ok(hour);
+        }
+    }
+}
+
+/// What is there for the comment, and what should be.
 async fn describe(
     job: &Job,
     id: &CommentId,
     places: &Places,
     scope: &RepairScope<'_>,
-) -> Result<Vec<String>, StoreError> {
-    let mut lines = vec![format!("comment {id}")];
+) -> Result<CheckedComment, StoreError> {
+    let mut comment = CheckedComment::of(id);
     let items = job.table.items_of(id).await?;
     let collection = match Collection::read(id, &items) {
         Ok(collection) => collection,
         Err(unresolved) => {
-            lines.push(format!("a person has to look: {unresolved}"));
+            comment.primary_item = format!("a person has to look, {unresolved}");
             for item in &items {
-                let key = text(item, attribute::SK).unwrap_or("?");
-                lines.push(format!("item {key}"));
+                let key = text(item, attribute::SK).unwrap_or("?").to_owned();
+                comment.unreadable_items.push(key);
             }
-            return Ok(lines);
+            return Ok(comment);
         }
     };
     if let Some(InvalidPrimary {
@@ -106,10 +221,10 @@ async fn describe(
         ..
     }) = &collection.invalid
     {
-        lines.push(format!("primary item: to be taken over, {malformed}"));
-        return Ok(lines);
+        comment.primary_item = format!("to be taken over, {malformed}");
+        return Ok(comment);
     }
-    lines.push(primary_line(&collection));
+    comment.primary_item = primary_text(&collection);
     let ranks = match &scope.index {
         IndexScope::Nothing => Err("not checked".to_owned()),
         IndexScope::Partitions(_) | IndexScope::Snapshot(_) => {
@@ -123,11 +238,10 @@ async fn describe(
             })
         }
     };
-    let of_index = match &ranks {
-        Ok(_) => "as below",
-        Err(problem) => problem,
+    comment.page_index = match &ranks {
+        Ok(_) => "as below".to_owned(),
+        Err(problem) => problem.clone(),
     };
-    lines.push(format!("page index: {of_index}"));
     let mut rows = ComparisonRows::of(&collection, &items, ranks.as_ref().ok());
     if let Some(image) = &collection.primary
         && is_in_indexes(image, &job.settings)
@@ -138,11 +252,11 @@ async fn describe(
             rows.add_difference(&drift, &items, None, NOTHING);
         }
     }
-    lines.extend(rows.lines());
-    Ok(lines)
+    comment.entries = rows.entries();
+    Ok(comment)
 }
 
-fn primary_line(collection: &Collection<'_>) -> String {
+fn primary_text(collection: &Collection<'_>) -> String {
     if let Some(Image {
         placement,
         created_at,
@@ -162,12 +276,12 @@ fn primary_line(collection: &Collection<'_>) -> String {
             format!("{status}, ")
         };
         return format!(
-            "primary item: {status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}"
+            "{status}{product}, {language}, rating {rating}, made {created_at}, revision {revision}"
         );
     }
     match &collection.invalid {
-        Some(invalid) => format!("primary item: a person has to look, {}", invalid.malformed),
-        None => "primary item: none".to_owned(),
+        Some(invalid) => format!("a person has to look, {}", invalid.malformed),
+        None => "none".to_owned(),
     }
 }
 
@@ -257,28 +371,19 @@ impl ComparisonRows {
         }
     }
 
-    /// The rows below their titles, in columns.
-    fn lines(&self) -> Vec<String> {
-        let mut lines = vec![["", "state", "is", "should be", "key"]];
-        for (key, [what, state, is, should_be]) in &self.0 {
-            lines.push([what, state, is, should_be, key]);
+    fn entries(self) -> Vec<CheckedEntry> {
+        let mut entries = Vec::new();
+        for (key, [what, state, is, should_be]) in self.0 {
+            entries.push(CheckedEntry {
+                what,
+                state,
+                is,
+                should_be,
+                key,
+            });
         }
-        let mut widths = ["rank entry".len(), 0, 0, 0, 0];
-        for line in &lines {
-            for (width, cell) in widths.iter_mut().zip(line) {
-                *width = cell.len().max(*width);
-            }
-        }
-        lines.iter().map(|line| aligned(line, widths)).collect()
+        entries
     }
-}
-
-fn aligned(cells: &[&str; 5], widths: [usize; 5]) -> String {
-    let mut line = String::new();
-    for (cell, width) in cells.iter().zip(widths) {
-        line += &format!("{cell:<width$}  ");
-    }
-    line.trim_end().to_owned()
 }
 
 fn found_score(ranks: Option<&Ranks>, set: &BaseSet) -> String {

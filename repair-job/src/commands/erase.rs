@@ -11,7 +11,10 @@ use model::{
 use process::StoreError;
 use table::WriteError;
 
-use crate::run::{Job, Run, report::Report};
+use crate::{
+    find::spellings::other_spellings,
+    run::{Job, Run, report::Report},
+};
 
 const PART: u16 = 100;
 
@@ -51,6 +54,12 @@ async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
         format!("{left} comments of the author would be deleted")
     };
     run.ledger.add_note(note);
+    for spelling in other_spellings(&run.job.table, author).await? {
+        run.ledger.add_note(format!(
+            "there are comments of {:?}, another spelling of the id: they are not erased",
+            spelling.as_str()
+        ));
+    }
     Ok(())
 }
 
@@ -93,9 +102,8 @@ async fn erase_one(
     }
     let id = comment.id;
     if run.job.settings.apply {
-        let deleted = run
-            .job
-            .table
+        let table = run.job.table.written_by("repair erase");
+        let deleted = table
             .delete_comment(&id, |comment| {
                 comment.site.author_id.as_ref() == Some(author)
             })

@@ -66,6 +66,7 @@ impl Job {
             }
             if wanted == Wanted::All {
                 tracing::warn!(holder, "waiting for another rebuild");
+                self.progress.wait_for("another rebuild of the page index");
                 wanted = Wanted::AllUnlessReady;
             }
             sleep(LEASE_PAUSE).await;
@@ -97,6 +98,7 @@ impl Job {
 /// Rebuilds what is wanted of the page index, and notes what was read.
 async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<(), StoreError> {
     let job = run.job;
+    job.progress.end_wait();
     let described = job.table.describe().await?;
     if !job.settings.apply {
         return say_what_it_would_do(run, &described).await;

@@ -1,10 +1,7 @@
 //! `status`: readiness, watermarks, last runs, coverage of the audit, leases, open quarantine. It
 //! only reads.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{self, Write},
-};
+use std::{collections::BTreeMap, fmt};
 
 use derive_more::Display;
 use functions::Quarantine;
@@ -22,6 +19,7 @@ use crate::{
     find::journal::oldest_entry,
     run::{
         IndexAnswer, Job, RUN, answer_of_index,
+        columns::in_columns,
         lease::describe,
         report::{LastRun, exit},
         settings::ms,
@@ -253,53 +251,97 @@ fn instant_text(at: Option<Timestamp>) -> String {
     }
 }
 
-impl fmt::Display for JobStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = format!("{}\n", self.verdict());
+impl JobStatus {
+    /// The state of each part, and since when it holds.
+    fn parts(&self) -> Vec<Vec<String>> {
+        let mut parts = vec![row(["part", "state", "as of"])];
         match &self.index {
-            Ok(index) => writeln!(
-                text,
-                "page index:   {} partitions ready, {} not confirmed, {} without a marker; oldest confirmation {}, oldest watermark {}",
-                index.ready,
-                index.stale,
-                index.unmarked,
-                instant_text(index.oldest_confirmation),
-                instant_text(index.oldest_watermark)
-            )?,
-            Err(error) => writeln!(text, "page index:   {error}")?,
+            Ok(index) => {
+                let IndexStatus {
+                    ready,
+                    stale,
+                    unmarked,
+                    oldest_watermark,
+                    oldest_confirmation,
+                } = index;
+                let state = format!(
+                    "{ready} partitions ready, {stale} not confirmed, {unmarked} without a marker"
+                );
+                let confirmed = instant_text(*oldest_confirmation);
+                parts.push(row(["page index", &state, &confirmed]));
+                let watermark = instant_text(*oldest_watermark);
+                parts.push(row([
+                    "",
+                    "has every change up to its watermark",
+                    &watermark,
+                ]));
+            }
+            Err(error) => parts.push(row(["page index", error, ""])),
         }
-        let reaches = if self.journal_reaches_back {
-            ""
+        let duplicates = if self.journal_reaches_back {
+            "have every change up to their watermark"
         } else {
-            ": the journal does not reach back to it"
+            "the journal does not reach back to their watermark"
         };
-        writeln!(
-            text,
-            "duplicates:   watermark {}{reaches}",
-            instant_text(self.duplicates_watermark)
-        )?;
-        writeln!(
-            text,
-            "audit:        {:.1} % of {} segments checked in the last week; scan of the page index begun: {}",
+        let watermark = instant_text(self.duplicates_watermark);
+        parts.push(row(["duplicates", duplicates, &watermark]));
+        let audited = format!(
+            "{:.1} % of {} segments checked in the last week",
             self.audited_share * 100.0,
-            self.segments,
-            instant_text(self.index_scanned_since)
-        )?;
-        match self.quarantined {
-            Some(count) => writeln!(text, "quarantine:   {count} batches")?,
-            None => writeln!(text, "quarantine:   not configured (PAGEMARK_QUARANTINE)")?,
-        }
+            self.segments
+        );
+        parts.push(row(["audit", &audited, ""]));
+        let scanned = instant_text(self.index_scanned_since);
+        parts.push(row(["", "scan of the page index begun", &scanned]));
+        let quarantine = match self.quarantined {
+            Some(count) => format!("{count} batches"),
+            None => "not configured (PAGEMARK_QUARANTINE)".to_owned(),
+        };
+        parts.push(row(["quarantine", &quarantine, ""]));
         for (scope, who) in &self.running {
-            writeln!(text, "in progress:  {scope}: {who}")?;
+            parts.push(row(["in progress", &format!("{scope}: {who}"), ""]));
         }
+        parts
+    }
+
+    fn runs(&self) -> Vec<Vec<String>> {
+        let titles = [
+            "last run",
+            "ended",
+            "exit code",
+            "checked",
+            "repaired",
+            "unresolved",
+        ];
+        let mut runs = vec![row(titles)];
         for run in &self.last_runs {
-            writeln!(
-                text,
-                "last {:<10} ended {}, exit code {}, {} checked, {} repaired, {} unresolved",
-                run.command, run.ended, run.exit_code, run.checked, run.repaired, run.unresolved
-            )?;
+            runs.push(row([
+                &run.command,
+                &run.ended.to_string(),
+                &run.exit_code.to_string(),
+                &run.checked.to_string(),
+                &run.repaired.to_string(),
+                &run.unresolved.to_string(),
+            ]));
         }
-        f.write_str(text.trim_end())
+        runs
+    }
+}
+
+fn row<const CELLS: usize>(cells: [&str; CELLS]) -> Vec<String> {
+    cells.map(str::to_owned).into()
+}
+
+impl fmt::Display for JobStatus {
+    /// The verdict, and two tables below it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.verdict())?;
+        for table in [self.parts(), self.runs()] {
+            if table.len() > 1 {
+                write!(f, "\n\n{}", in_columns(&table).join("\n"))?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -372,5 +414,24 @@ mod tests {
             let has_reason = json["index"]["unavailable"].is_string();
             assert_eq!(has_reason, status.index.is_err(), "{json}");
         }
+    }
+
+    #[test]
+    fn below_the_verdict_two_tables_show_the_parts_and_the_last_runs() {
+        let shown = in_order().to_string();
+        expect_test::expect![[r#"
+            in order
+
+            part        state                                                    as of
+            page index  8 partitions ready, 0 not confirmed, 0 without a marker  never
+                        has every change up to its watermark                     never
+            duplicates  have every change up to their watermark                  never
+            audit       0.0 % of 1 segments checked in the last week
+                        scan of the page index begun                             never
+            quarantine  0 batches
+
+            last run  ended                     exit code  checked  repaired  unresolved
+            audit     2024-01-31T06:00:00.000Z  4          1        1         0"#]]
+        .assert_eq(&shown);
     }
 }

@@ -19,6 +19,7 @@ use crate::{
     entry::config::{RepairCommand, RunArgs},
     run::{
         Job,
+        progress::Progress,
         report::{Report, exit},
     },
 };
@@ -39,24 +40,18 @@ pub async fn run_command(
     table: Table,
     index: PageIndex,
 ) -> anyhow::Result<ExitCode> {
-    let stop = Stop::after(args.max_run_time);
-    let job = Job::new(table, index, args.settings.clone(), stop.clone());
-    let work = async {
-        let _display = if args.has_progress() {
-            Some(job.progress().show((&args.command).into()))
-        } else {
-            None
-        };
-        run_on(&job, args).await
-    };
-    print_outcome(args, work, move || stop.ask()).await
+    let stop = Stop::after(args.options.max_run_time);
+    let job = Job::new(table, index, args.options.settings.clone(), stop.clone());
+    let work = run_on(&job, args);
+    print_outcome(args, job.progress(), work, move || stop.ask()).await
 }
 
-/// Prints the outcome of a command, wherever it runs, and returns its exit code. The first Ctrl-C
-/// or SIGTERM calls `ask`, which asks the command to stop; then its report is printed. The second
-/// ends the process.
+/// Shows the progress of a command, wherever it runs, prints its outcome, and returns its exit code.
+/// The first Ctrl-C or SIGTERM calls `ask`, which asks the command to stop; then its report is
+/// printed. The second ends the process.
 pub async fn print_outcome(
     args: &RunArgs,
+    progress: &Progress,
     work: impl Future<Output = anyhow::Result<CommandOutput>>,
     ask: impl FnOnce() + Send + 'static,
 ) -> anyhow::Result<ExitCode> {
@@ -65,7 +60,9 @@ pub async fn print_outcome(
         return Ok(ExitCode::from(exit::USAGE));
     }
     let signals = tokio::spawn(on_signals("stopping", exit::FAILURE, ask)?);
+    let display = progress.show((&args.command).into());
     let outcome = work.await;
+    drop(display);
     signals.abort();
     let CommandOutput { output, exit_code } = outcome?;
     // The exit code counts even if the reader of the output has gone.
@@ -117,7 +114,7 @@ fn command_output(
     text: &impl Display,
     exit_code: u8,
 ) -> anyhow::Result<CommandOutput> {
-    let output = if args.json {
+    let output = if args.options.json {
         format!("{}\n", serde_json::to_string_pretty(json)?)
     } else {
         format!("{text}\n")

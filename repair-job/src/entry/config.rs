@@ -27,9 +27,19 @@ Exit code, a sum of bits:
   32  some work was not done: the time was up, or the page index could not be checked
   64  another run is in progress; nothing was done";
 
+/// What the help says below the exit codes.
+const MORE_HELP: &str = "
+Environment:
+  PAGEMARK_LOG  what the log says, such as info, debug, or warn,repair_job=info (by default warn)
+
+Examples:
+  repair-job status
+  repair-job audit --apply";
+
 /// Finds and repairs differences between comments and the data derived from them.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "repair-job", version, after_help = EXIT_CODES)]
+#[command(name = "repair-job", version, after_help = format!("{EXIT_CODES}
+{MORE_HELP}"))]
 pub struct RepairConfig {
     #[command(flatten)]
     pub table: TableArgs,
@@ -45,6 +55,17 @@ pub struct RepairConfig {
 #[serde(deny_unknown_fields)]
 pub struct RunArgs {
     #[command(flatten)]
+    pub options: RunOptions,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: RepairCommand,
+}
+
+/// How a run is done, whatever it does.
+#[derive(Debug, Clone, Args, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunOptions {
+    #[command(flatten)]
     pub settings: JobSettings,
     /// Print the report as JSON.
     #[arg(long, global = true)]
@@ -52,9 +73,6 @@ pub struct RunArgs {
     /// Stop cleanly after this time, such as 90s, 15m or 2h, and say where the next run resumes.
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     pub max_run_time: Option<Duration>,
-    /// What to do.
-    #[command(subcommand)]
-    pub command: RepairCommand,
 }
 
 impl RunArgs {
@@ -71,16 +89,16 @@ impl RunArgs {
             indexer_lag,
             confirm_every,
             ..
-        } = self.settings;
+        } = self.options.settings;
         let times = [lease, min_age, overlap, indexer_lag, confirm_every]
             .into_iter()
-            .chain(self.max_run_time);
+            .chain(self.options.max_run_time);
         if let Some(time) = times.max()
             && time > TIME_MAX
         {
             return Err(format!("a time of {} s is too long", time.as_secs()));
         }
-        if self.settings.apply && matches!(self.command, RepairCommand::Status { .. }) {
+        if self.options.settings.apply && matches!(self.command, RepairCommand::Status { .. }) {
             return Err("--apply: `status` changes nothing".to_owned());
         }
         if let RepairCommand::Audit(AuditOptions {
@@ -96,14 +114,6 @@ impl RunArgs {
             ));
         }
         Ok(())
-    }
-
-    /// Whether the command takes so long that its progress is shown.
-    pub fn has_progress(&self) -> bool {
-        !matches!(
-            self.command,
-            RepairCommand::Check { .. } | RepairCommand::Status { .. }
-        )
     }
 
     /// Makes this the place of the quarantine, for a command that uses it.
@@ -123,6 +133,7 @@ impl RunArgs {
 pub enum RepairCommand {
     /// Repair every comment that has changed since the last run. `pagemark up` does it every minute, a
     /// deployment every five minutes.
+    #[command(after_help = "Example:\n  repair-job recent --apply --since 2024-01-31T06:00:00Z")]
     Recent {
         /// Check again what has changed since this time, such as 2024-01-31T06:00:00Z.
         #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
@@ -130,8 +141,12 @@ pub enum RepairCommand {
     },
     /// Compare the whole table with itself and with the page index, segment by segment, then scan
     /// the page index.
+    #[command(
+        after_help = "Examples:\n  repair-job audit\n  repair-job audit --apply --max-run-time 2h"
+    )]
     Audit(AuditOptions),
     /// Repair every comment that batches in quarantine name, and remove the batches that are done.
+    #[command(after_help = "Example:\n  repair-job quarantine --apply")]
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready. Without --apply, only say
     /// whether it is ready. It waits for another one under way, and has nothing to do if the page
@@ -139,12 +154,16 @@ pub enum RepairCommand {
     ///
     /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without
     /// totals, and numbered pages answer 503.
+    #[command(after_help = "Examples:\n  repair-job rebuild\n  repair-job rebuild --apply")]
     Rebuild {
         /// Number of shards of the index `primaries` read in parallel.
         #[arg(long, value_name = "N", default_value_t = 4)]
         segments: u32,
     },
     /// Check one comment: what is there, and what should be.
+    #[command(
+        after_help = "Examples:\n  repair-job check 01JCP3D7W0K2V6H9QF1T8MZ4XB\n  repair-job check 01JCP3D7W0K2V6H9QF1T8MZ4XB --json"
+    )]
     Check {
         /// The comment.
         #[arg(value_parser = CommentId::parse)]
@@ -154,12 +173,16 @@ pub enum RepairCommand {
         product: Option<ProductId>,
     },
     /// Delete all comments of an author. Without --apply, only count them.
+    #[command(
+        after_help = "Examples:\n  repair-job erase --author customer-4711\n  repair-job erase --author customer-4711 --apply"
+    )]
     Erase {
         /// The author's id, as in the field `author_id` of comments.
         #[arg(long, value_parser = AuthorId::parse_stored)]
         author: AuthorId,
     },
     /// Readiness, watermarks, last runs, coverage of the audit, open quarantine.
+    #[command(after_help = "Examples:\n  repair-job status\n  repair-job status --json")]
     Status {
         /// Number of segments into which the audit divides the table.
         #[arg(long, value_name = "N", default_value_t = SEGMENTS)]
@@ -242,7 +265,7 @@ mod tests {
             &["rebuild", "--segments=2"],
         ] {
             let mut run = parse(line).run;
-            run.settings.overlap = Duration::from_millis(1_500);
+            run.options.settings.overlap = Duration::from_millis(1_500);
             let json = serde_json::to_string(&run).unwrap();
             let back: RunArgs = serde_json::from_str(&json).unwrap();
             assert_eq!(format!("{back:?}"), format!("{run:?}"), "{json}");

@@ -11,6 +11,7 @@
 
 pub(crate) mod index_scan;
 pub(crate) mod journal;
+pub(crate) mod spellings;
 pub(crate) mod table_scan;
 
 pub(crate) const ITEMS_PER_COMMENT: u64 = 32;

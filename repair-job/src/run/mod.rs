@@ -3,6 +3,7 @@
 //!
 //! **Invariant:** a dry run (without `--apply`) takes no lease and writes nothing at all.
 
+pub(crate) mod columns;
 pub(crate) mod lease;
 pub(crate) mod ledger;
 pub(crate) mod outcome;
@@ -54,7 +55,7 @@ impl Job {
     pub fn new(table: Table, index: PageIndex, settings: JobSettings, stop: Stop) -> Self {
         let meter = Meter::new(settings.max_read_units, settings.max_write_units);
         let meter = Arc::new(meter.until(&stop));
-        let table = table.metered(Arc::clone(&meter));
+        let table = table.metered(Arc::clone(&meter)).written_by("repair job");
         Self {
             table,
             index,

@@ -1,4 +1,4 @@
-//! Shows the progress of a run: a bar on a terminal, plain lines otherwise.
+//! Shows the progress of a run, and what it waits for: a bar on a terminal, plain lines otherwise.
 
 use std::{
     io::IsTerminal,
@@ -10,11 +10,15 @@ use std::{
 };
 
 use indicatif::{HumanCount, HumanDuration, ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use tokio::task::JoinHandle;
 
 const BAR_EVERY: Duration = Duration::from_millis(200);
-const LINE_EVERY: Duration = Duration::from_secs(5);
-const BAR_LENGTH: u64 = 1_000_000;
+/// How often a line is written, where there is no terminal.
+const LINE_EVERY: Duration = Duration::from_secs(10);
+/// The length of a bar, and of the work of another process.
+const MILLION: u64 = 1_000_000;
 /// Only the end of a run sets its share to 1: it may have more steps than expected.
 const ALMOST: f64 = 0.99;
 
@@ -32,9 +36,45 @@ struct Counters {
     changed: AtomicU64,
     /// How many of a million changes nobody sees yet.
     unseen: AtomicU64,
+    waits_for: Mutex<Option<String>>,
+}
+
+/// How far a run is at a moment. As JSON, it can be sent to the process of the person who waits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgressMoment {
+    pub comments: u64,
+    /// From 0 to 1.
+    pub share: f64,
+    pub waits_for: Option<String>,
 }
 
 impl Progress {
+    /// Says that nothing happens until the end of something, whose name this is.
+    pub fn wait_for(&self, what: &str) {
+        *self.0.waits_for.lock() = Some(what.to_owned());
+    }
+
+    /// Says that the run goes on.
+    pub fn end_wait(&self) {
+        *self.0.waits_for.lock() = None;
+    }
+
+    pub fn moment(&self) -> ProgressMoment {
+        ProgressMoment {
+            comments: self.comments(),
+            share: self.share(),
+            waits_for: self.0.waits_for.lock().clone(),
+        }
+    }
+
+    /// Makes this the progress of a run in another process, as far as it was at a moment.
+    pub fn mirror(&self, moment: ProgressMoment) {
+        self.0.comments.store(moment.comments, Ordering::Relaxed);
+        self.expect(MILLION);
+        self.advance(millionths(moment.share));
+        *self.0.waits_for.lock() = moment.waits_for;
+    }
+
     pub fn add(&self, comments: u64) {
         self.0.comments.fetch_add(comments, Ordering::Relaxed);
     }
@@ -96,7 +136,7 @@ impl Progress {
         let progress = self.clone();
         let is_terminal = std::io::stderr().is_terminal();
         let bar = if is_terminal {
-            ProgressBar::new(BAR_LENGTH)
+            ProgressBar::new(MILLION)
         } else {
             ProgressBar::hidden()
         };
@@ -106,16 +146,27 @@ impl Progress {
         bar.set_prefix(name.clone());
         let shown = bar.clone();
         let task = tokio::spawn(async move {
-            let began = Instant::now();
+            let mut began = Instant::now();
+            let mut written = Instant::now();
+            let mut said_wait = None;
             loop {
-                tokio::time::sleep(if is_terminal { BAR_EVERY } else { LINE_EVERY }).await;
-                let share = progress.share();
-                let message = message(progress.comments(), share, began.elapsed());
+                tokio::time::sleep(BAR_EVERY).await;
+                let moment = progress.moment();
+                if moment.waits_for.is_some() {
+                    began = Instant::now();
+                }
+                let text = message(&moment, began.elapsed());
                 if is_terminal {
-                    shown.set_position(millionths(share));
-                    shown.set_message(message);
-                } else {
-                    eprintln!("{name}: {message}");
+                    shown.set_position(millionths(moment.share));
+                    shown.set_message(text);
+                    continue;
+                }
+                // The person who waits reads the reason at once.
+                let is_new_wait = moment.waits_for.is_some() && moment.waits_for != said_wait;
+                said_wait = moment.waits_for;
+                if is_new_wait || written.elapsed() >= LINE_EVERY {
+                    eprintln!("{name}: {text}");
+                    written = Instant::now();
                 }
             }
         });
@@ -148,7 +199,12 @@ pub fn per_second(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(0.001)
 }
 
-fn message(comments: u64, share: f64, elapsed: Duration) -> String {
+fn message(moment: &ProgressMoment, elapsed: Duration) -> String {
+    if let Some(what) = &moment.waits_for {
+        return format!("waiting for {what}");
+    }
+    let comments = moment.comments;
+    let share = moment.share;
     let mut message = format!(
         "{} comments, {:.0}/s",
         HumanCount(comments),
@@ -182,5 +238,25 @@ mod tests {
         assert_eq!(progress.share(), ALMOST / 2.0);
         let left = time_left(progress.share(), Duration::from_secs(99)).unwrap();
         assert!(left > Duration::from_secs(100), "{left:?}");
+    }
+
+    #[test]
+    fn the_progress_of_another_process_reads_the_same_as_there() {
+        let there = Progress::default();
+        there.expect(200);
+        there.advance(50);
+        there.add(1_234);
+        let here = Progress::default();
+        here.mirror(there.moment());
+        assert_eq!(here.moment(), there.moment());
+        let text = message(&here.moment(), Duration::from_secs(10));
+        assert_eq!(text, "1,234 comments, 123/s, 25.0 % done, 30 seconds left");
+        there.wait_for("the keeper");
+        here.mirror(there.moment());
+        let text = message(&here.moment(), Duration::from_secs(10));
+        assert_eq!(text, "waiting for the keeper");
+        there.end_wait();
+        here.mirror(there.moment());
+        assert_eq!(here.moment(), there.moment());
     }
 }

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use model::{Timestamp, plan::reconcile::DriftKind};
+use model::{CommentId, Timestamp, journal::JournalEntry, plan::reconcile::DriftKind};
 use process::StopReason;
 use serde::{Deserialize, Serialize};
+
+use crate::run::columns::in_columns;
 
 /// Maximum number of texts of one kind in a report. Further ones are only counted.
 pub(crate) const TEXTS_MAX: usize = 100;
@@ -38,6 +40,106 @@ pub struct LastRun {
     pub unresolved: u64,
 }
 
+/// What is there for one comment, and what should be.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct CheckedComment {
+    pub id: String,
+    pub primary_item: String,
+    /// Whether the page index could be compared.
+    pub page_index: String,
+    /// The duplicates and the entries of the page index.
+    pub entries: Vec<CheckedEntry>,
+    /// The keys of items that cannot be read.
+    pub unreadable_items: Vec<String>,
+    /// What the journal has of it, oldest first.
+    pub changes: Vec<CommentChange>,
+}
+
+/// A change of a comment, as the journal has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CommentChange {
+    pub at: Timestamp,
+    /// `created`, `changed` or `deleted`.
+    pub what: &'static str,
+    /// The name of the token or of the command that made it; `None` in entries of earlier versions.
+    pub by: Option<String>,
+}
+
+/// An item or an entry of the page index that was derived from a comment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CheckedEntry {
+    pub what: String,
+    pub state: String,
+    pub is: String,
+    pub should_be: String,
+    pub key: String,
+}
+
+impl CommentChange {
+    pub(crate) fn of(entry: JournalEntry) -> Self {
+        let what = match (&entry.before, &entry.after) {
+            (None, _) if entry.follows.is_none() => "created",
+            // A repair wrote the item again.
+            (None, _) => "changed",
+            (Some(_), Some(_)) => "changed",
+            (Some(_), None) => "deleted",
+        };
+        Self {
+            at: entry.revision.instant(),
+            what,
+            by: entry.by,
+        }
+    }
+}
+
+impl CheckedComment {
+    pub(crate) fn of(id: &CommentId) -> Self {
+        Self {
+            id: id.to_string(),
+            page_index: "not checked".to_owned(),
+            ..Self::default()
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines = vec![
+            format!("comment {}", self.id),
+            format!("primary item: {}", self.primary_item),
+            format!("page index: {}", self.page_index),
+        ];
+        for key in &self.unreadable_items {
+            lines.push(format!("item {key}"));
+        }
+        if !self.entries.is_empty() {
+            let titles = ["", "state", "is", "should be", "key"];
+            let mut rows = vec![titles.map(str::to_owned).to_vec()];
+            for entry in &self.entries {
+                let CheckedEntry {
+                    what,
+                    state,
+                    is,
+                    should_be,
+                    key,
+                } = entry;
+                let cells = [what, state, is, should_be, key];
+                rows.push(cells.map(String::clone).to_vec());
+            }
+            lines.extend(in_columns(&rows));
+        }
+        if !self.changes.is_empty() {
+            let titles = ["changed at", "what", "by"];
+            let mut rows = vec![titles.map(str::to_owned).to_vec()];
+            for change in &self.changes {
+                let by = change.by.as_deref().unwrap_or("unknown");
+                let cells = [&change.at.to_string(), change.what, by];
+                rows.push(cells.map(str::to_owned).to_vec());
+            }
+            lines.extend(in_columns(&rows));
+        }
+        lines
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     pub command: String,
@@ -57,6 +159,9 @@ pub struct Report {
     pub stopped: Option<Stopped>,
     pub held_by: Option<String>,
     pub failure: Option<String>,
+    /// What `check` looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<CheckedComment>,
     /// Whether the failure lasts until a person changes something.
     #[serde(skip)]
     pub is_refused: bool,
@@ -155,6 +260,11 @@ impl fmt::Display for Report {
         }
         for note in &self.notes {
             writeln!(f, "  {note}")?;
+        }
+        if let Some(comment) = &self.comment {
+            for line in comment.lines() {
+                writeln!(f, "  {line}")?;
+            }
         }
         if let Some(failure) = &self.failure {
             writeln!(f, "  failed: {failure}")?;

@@ -27,7 +27,7 @@ mod permissions;
 mod safety;
 
 /// Resources that the simulation does not create.
-const NOT_SIMULATED: [&str; 13] = [
+const NOT_SIMULATED: [&str; 14] = [
     "AWS::ApplicationAutoScaling::ScalableTarget",
     "AWS::ApplicationAutoScaling::ScalingPolicy",
     "AWS::CloudWatch::Alarm",
@@ -39,6 +39,7 @@ const NOT_SIMULATED: [&str; 13] = [
     "AWS::Lambda::EventInvokeConfig",
     "AWS::Logs::MetricFilter",
     "AWS::S3::BucketPolicy",
+    "AWS::SNS::TopicPolicy",
     "AWS::SQS::QueuePolicy",
     "AWS::SecretsManager::Secret",
 ];

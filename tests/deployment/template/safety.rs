@@ -34,6 +34,8 @@ fn all_stored_data_and_every_connection_to_it_are_encrypted() {
     ];
     assert_each("AWS::ElastiCache::ReplicationGroup", &redis);
     assert_each("AWS::SQS::Queue", &[("/SqsManagedSseEnabled", json!(true))]);
+    let key = [("/KmsMasterKeyId", json!({"Ref": "AlarmKey"}))];
+    assert_each("AWS::SNS::Topic", &key);
     for (name, listener) in of_type("AWS::ElasticLoadBalancingV2::Listener") {
         let properties = &listener["Properties"];
         let redirects = properties["DefaultActions"][0]["RedirectConfig"]["Protocol"] == "HTTPS";
@@ -117,6 +119,53 @@ fn what_cannot_be_made_again_outlives_the_stack() {
             (restores, json!(true)),
         ],
     );
+}
+
+#[test]
+#[ignore = "needs Python packages"]
+fn the_load_balancer_is_not_deleted_by_mistake() {
+    let protected = json!({"Fn::If": ["ProtectsLoadBalancer", "true", "false"]});
+    let attribute = json!({"Key": "deletion_protection.enabled", "Value": protected});
+    let attributes = &properties("LoadBalancer")["LoadBalancerAttributes"];
+    assert!(attributes.as_array().unwrap().contains(&attribute));
+    let by_default = &TEMPLATE["Parameters"]["ProtectLoadBalancer"]["Default"];
+    assert_eq!(by_default, "yes");
+}
+
+/// The services that a policy allows to do something.
+fn allowed_services(policy: &Value, action: &str) -> String {
+    let mut services = String::new();
+    for statement in policy["Statement"].as_array().unwrap() {
+        if statement["Action"].to_string().contains(action) {
+            services += &statement["Principal"]["Service"].to_string();
+        }
+    }
+    services
+}
+
+/// A topic that is encrypted is silent if a sender may not use its key.
+#[test]
+#[ignore = "needs Python packages"]
+fn alarms_and_the_budget_may_publish_to_the_encrypted_topic() {
+    let topic = &properties("AlarmTopicPolicy")["PolicyDocument"];
+    let key = &properties("AlarmKey")["KeyPolicy"];
+    for service in ["cloudwatch.amazonaws.com", "budgets.amazonaws.com"] {
+        assert!(allowed_services(topic, "sns:Publish").contains(service));
+        assert!(allowed_services(key, "kms:GenerateDataKey*").contains(service));
+        assert!(allowed_services(key, "kms:Decrypt").contains(service));
+    }
+    let told = json!([{"SubscriptionType": "SNS", "Address": {"Ref": "AlarmTopic"}}]);
+    let told_of = &properties("Budget")["NotificationsWithSubscribers"];
+    for notification in told_of.as_array().unwrap() {
+        assert_eq!(notification["Subscribers"], told);
+    }
+    assert_settings(&[
+        ("/Budget/Condition", json!("HasBudget")),
+        (
+            "/Budget/Properties/Budget/BudgetLimit/Amount",
+            json!({"Ref": "MonthlyBudget"}),
+        ),
+    ]);
 }
 
 #[test]

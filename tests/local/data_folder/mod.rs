@@ -8,6 +8,7 @@ mod disk;
 #[cfg(target_os = "linux")]
 mod ports;
 mod public;
+mod restored;
 mod stop;
 
 use std::path::Path;

@@ -5,14 +5,17 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use model::{AuthorId, Status};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
+
+use serde_json::Value;
 
 use super::Exporter;
 use crate::fixture::{
-    data::PRODUCT,
+    data::{self, PRODUCT},
     function::binary,
     gate::{self, Gate},
-    program::{Ended, Program},
+    program::{Ended, Program, json_lines},
 };
 
 const BEFORE: &str = "what was there before\n";
@@ -88,6 +91,60 @@ async fn an_export_that_is_killed_or_interrupted_leaves_the_file_and_nothing_els
     assert_eq!(exporter.exported().await, exporter.expected().await);
     let permissions = fs::metadata(exporter.file()).unwrap().permissions();
     assert_eq!(permissions.mode() & 0o777, 0o640);
+    exporter.end().await;
+}
+
+#[tokio::test]
+#[ignore = "takes long"]
+async fn what_an_export_holds_is_printed_as_json_beside_its_files() {
+    let exporter = Exporter::with_comments(3).await;
+    let file = exporter.path("comments.jsonl");
+    let products = exporter.path("products.jsonl");
+    let options = ["--json", "--products", products.to_str().unwrap()];
+    let outcome = exporter.export_to(&file, &options).await.expect(0).json();
+    assert_eq!(outcome["comments"], 3, "{outcome}");
+    assert_eq!(outcome["products"], 0, "{outcome}");
+    assert_eq!(outcome["problems"], 0, "{outcome}");
+    assert_eq!(outcome["exit_code"], 0, "{outcome}");
+    assert!(outcome["has_changes_until"].is_string(), "{outcome}");
+    let refused = exporter.export_to(Path::new("-"), &["--json"]).await;
+    let refused = refused.expect(2);
+    assert!(refused.stderr.contains("--output"), "{refused:?}");
+    exporter.end().await;
+}
+
+#[tokio::test]
+#[ignore = "takes long"]
+async fn an_author_s_export_has_all_of_the_author_and_nothing_else() {
+    let exporter = Exporter::with_comments(3).await;
+    let table = &exporter.stores.table;
+    for (number, author, status) in [
+        (10, "ann@x", None),
+        (11, "ann@x", Some(Status::Hidden)),
+        (12, "Ann@X", None),
+    ] {
+        let mut comment = data::varied_comment(number);
+        comment.site.author_id = Some(AuthorId::parse(author).unwrap());
+        comment.status = status;
+        table.create_comment(comment, None).await.unwrap();
+    }
+    let file = exporter.path("author.jsonl");
+    let ended = exporter.export_to(&file, &["--author", "ann@x"]).await;
+    let ended = ended.expect(0);
+    assert!(ended.stderr.contains("comments of \"Ann@X\""), "{ended:?}");
+    let lines = json_lines(&fs::read_to_string(&file).unwrap());
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    for line in &lines {
+        assert_eq!(line["author_id"], "ann@x", "{line}");
+    }
+    let all = exporter.exported().await;
+    let mut of_author: Vec<Value> = json_lines(&all);
+    of_author.retain(|line| line["author_id"] == "ann@x");
+    assert_eq!(of_author.len(), 2);
+    assert!(
+        of_author.iter().all(|line| lines.contains(line)),
+        "as a whole export has them"
+    );
     exporter.end().await;
 }
 

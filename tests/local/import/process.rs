@@ -6,7 +6,9 @@ use std::{
     process::Command,
 };
 
-use table::NewComment;
+use model::item::comment_of_primary;
+use serde_json::Value;
+use table::{CommentPatch, NewComment};
 use tempfile::TempDir;
 
 use super::{cut_off_gzip, gzip, lines, some_comments};
@@ -80,6 +82,35 @@ async fn a_file_that_is_cut_off_is_named_with_the_counts_so_far() {
         assert!(whole.stdout.contains(&counts), "{whole:?}");
         stores.finish().await;
     }
+}
+
+#[tokio::test]
+async fn the_outcome_as_json_has_the_counts_and_the_reasons() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let content = lines(&some_comments(3)) + "{\"rating\": 9}\n";
+    let path = write(&folder, "comments", content);
+    let url = stores.engine_url();
+    let arguments = [
+        "import",
+        path.to_str().unwrap(),
+        "--json",
+        "--table",
+        stores.table.name(),
+        "--dynamodb-url",
+        &url,
+    ];
+    let outcome = pagemark::run(&arguments).await.expect(1).json();
+    let file = &outcome["files"][0];
+    assert_eq!(file["created"], 3, "{outcome}");
+    assert_eq!(file["bad"], 1, "{outcome}");
+    assert_eq!(file["mistakes"][0]["line"], 4, "{outcome}");
+    assert!(file["mistakes"][0]["reason"].is_string(), "{outcome}");
+    assert_eq!(file["failure"], Value::Null, "{outcome}");
+    // No stack processes this table.
+    assert_eq!(outcome["settled"], Value::Null, "{outcome}");
+    assert_eq!(outcome["exit_code"], 1, "{outcome}");
+    stores.finish().await;
 }
 
 /// The number before a word, such as `1,200 new`.
@@ -237,4 +268,85 @@ async fn a_full_disk_during_the_demo_leaves_a_stack_that_serves_what_it_has() {
     pagemark.signal("INT");
     let ended = pagemark.end().await;
     assert_eq!(ended.code(), 0, "{ended:?}");
+}
+
+/// Runs `pagemark repair undo-import` on a file.
+async fn undo(stores: &Stores, file: &Path, more: &[&str]) -> Ended {
+    let url = stores.engine_url();
+    let arguments = [
+        "repair",
+        "undo-import",
+        file.to_str().unwrap(),
+        "--table",
+        stores.table.name(),
+        "--dynamodb-url",
+        &url,
+    ];
+    pagemark::run(&[&arguments, more].concat()).await
+}
+
+#[tokio::test]
+async fn an_import_is_undone_where_nobody_has_changed_what_it_created() {
+    let stores = Stores::start().await;
+    let folder = folder_in_memory();
+    let comments = some_comments(6);
+    // The first was there before, the second comes by an earlier import.
+    let first = comments[0].clone();
+    stores.table.create_comment(first, None).await.unwrap();
+    let second = lines(&comments[1..2]);
+    import(&stores, &folder, second.as_bytes()).await.expect(0);
+    let second = data::stored(&comments[1]);
+    let second = stores
+        .table
+        .primary_item(&second.id)
+        .await
+        .unwrap()
+        .unwrap();
+    let second = comment_of_primary(&second).unwrap();
+    let since = second.revision.instant().plus_ms(1).to_string();
+    let all = write(&folder, "all", lines(&comments));
+    let imported = start_import(&stores, &stores.engine_url(), &[&all]).await;
+    let imported = imported.end().await.expect(0);
+    assert!(
+        imported.stdout.contains("4 new, 2 unchanged"),
+        "{imported:?}"
+    );
+    // Somebody edits the third and deletes the fourth.
+    let patch = CommentPatch {
+        title: Some(Some("Edited".to_owned())),
+        ..CommentPatch::default()
+    };
+    let third = &comments[2].id;
+    let edited = stores.table.patch_comment(third, |_| true, &patch).await;
+    edited.unwrap();
+    let fourth = &comments[3].id;
+    let deleted = stores.table.delete_comment(fourth, |_| true).await;
+    deleted.unwrap();
+
+    let options = ["--since", since.as_str()];
+    let dry = undo(&stores, &all, &options).await.expect(12);
+    assert!(
+        dry.stdout.contains("2 comments would be removed") && dry.stdout.contains("3 stay"),
+        "{dry:?}"
+    );
+    assert_eq!(Contents::read(&stores.table).await.primary.len(), 5);
+    let applied = undo(
+        &stores,
+        &all,
+        &[&options[..], &["--apply", "--json"]].concat(),
+    )
+    .await;
+    let outcome = applied.expect(4).json();
+    let file = &outcome["files"][0];
+    assert_eq!(file["as_imported"], 2, "{outcome}");
+    assert_eq!(file["staying"], 3, "{outcome}");
+    assert_eq!(file["absent"], 1, "{outcome}");
+    undo(&stores, &all, &options).await.expect(0);
+    let mut left = Vec::new();
+    for comment in &comments {
+        let item = stores.table.primary_item(&comment.id).await.unwrap();
+        left.push(item.is_some());
+    }
+    assert_eq!(left, [true, true, true, false, false, false]);
+    stores.finish().await;
 }

@@ -183,7 +183,7 @@ proptest! {
         for sk in [sk, format!("{instant}#{id}")] {
             let Ok(revision) = Revision::parse(&revision) else { continue };
             let is_report = false;
-            let item = JournalItem { pk: sk.clone(), sk, revision, before: None, after: None, created_at: [].into(), is_report, expires_at };
+            let item = JournalItem { pk: sk.clone(), sk, revision, before: None, after: None, created_at: [].into(), is_report, by: None, follows: None, expires_at };
             if let Ok(entry) = JournalEntry::try_from(item) {
                 prop_assert_eq!(JournalEntry::try_from(entry.to_item()), Ok(entry));
             }
