@@ -8,7 +8,7 @@ use std::{
     path::PathBuf,
 };
 
-use anyhow::{bail, ensure};
+use anyhow::{Context, bail, ensure};
 use rand::random;
 use table::Table;
 use tokio::time::Instant;
@@ -56,7 +56,8 @@ pub(crate) async fn run(args: &EndpointArgs) -> anyhow::Result<()> {
     };
     let (read, write) = estimate(load)?;
     let prices = Prices::published()?;
-    let usd = (read * prices.million_read_units.usd + write * prices.million_write_units.usd) / 1e6;
+    let class = prices.table_classes().first().context("a table class")?;
+    let usd = (read * class.million_read_units + write * class.million_write_units) / 1e6;
     println!(
         "About {} read units and {} write units: {} US dollars by the prices of {} in {}.",
         text(read.round()),
@@ -110,7 +111,8 @@ fn estimate(load: CompareEffort) -> anyhow::Result<(f64, f64)> {
         let is_read = design.name != FOUR_INDEXES_COUNTERS;
         let is_written = !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX);
         if is_read {
-            read += views * design.page_read_units.iter().sum::<f64>();
+            let units = design.page_read_units.iter();
+            read += views * units.map(|page| page.numbered).sum::<f64>();
         }
         if is_written {
             let units = design.write.iter().map(|write| write.write_units);

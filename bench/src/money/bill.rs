@@ -1,10 +1,12 @@
 //! The cost of a month, and the number of page views at which one design becomes cheaper than
 //! another.
 
+use anyhow::Context;
+
 use super::{
     MILLION, Month,
     model::{Design, PerWrite, WriteUsage},
-    prices::Prices,
+    prices::{Prices, TableClass},
 };
 use crate::report::text;
 
@@ -12,6 +14,9 @@ const GB: f64 = 1e9;
 /// An assumption: how writes divide into inserts, text edits, rating changes and deletions.
 const WRITE_SHARES: PerWrite<f64> = [0.9, 0.05, 0.02, 0.03];
 const FUNCTION_MEMORY_GB: f64 = 0.25;
+/// Every design's page names the product. A process keeps the record for a minute, so this is the
+/// most that it costs.
+const RECORD_READ_UNITS: f64 = 0.5;
 pub(super) const PARTS: [&str; 7] = [
     "page views",
     "writes",
@@ -22,58 +27,112 @@ pub(super) const PARTS: [&str; 7] = [
     "Redis",
 ];
 
-/// A month's cost by part, in US dollars. The first one is that of page views.
-pub(super) fn bill(design: &Design, month: &Month, prices: &Prices) -> [f64; PARTS.len()] {
-    [
-        month.views * page_view_usd(design, &month.mix, prices),
-        month.writes * mean_of_writes(design, |write| write_usd(write, prices)),
-        month.writes * mean_of_writes(design, |write| functions_usd(write, prices)),
-        month.comments * (design.table_bytes + design.index_bytes) / GB
-            * prices.storage_gb_month.usd,
-        month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
-        month.comments * design.upkeep_read_units / MILLION * prices.million_read_units.usd,
-        if design.redis_bytes > 0.0 {
-            prices.redis_month_usd(month.comments * design.redis_bytes)
-        } else {
-            0.0
-        },
-    ]
+/// A design in a month, with a class of table.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Billed<'month> {
+    pub(super) design: &'month Design,
+    pub(super) class: &'month TableClass,
+    month: &'month Month,
+    prices: &'month Prices,
 }
 
-/// The cost of the mean page view of a mix, in percent.
-pub(super) fn page_view_usd(design: &Design, mix: &[f64], prices: &Prices) -> f64 {
-    let units: f64 = mix
-        .iter()
-        .zip(&design.page_read_units)
-        .map(|(percent, units)| percent / 100.0 * units)
-        .sum();
-    units / MILLION * prices.million_read_units.usd
+impl<'month> Billed<'month> {
+    /// With the class of table that costs less, or with the one that the month names.
+    pub(super) fn new(
+        design: &'month Design,
+        month: &'month Month,
+        prices: &'month Prices,
+    ) -> anyhow::Result<Self> {
+        let mut cheapest: Option<Self> = None;
+        for class in prices.table_classes() {
+            let billed = Self {
+                design,
+                class,
+                month,
+                prices,
+            };
+            let is_wanted = month.class.as_ref().is_none_or(|name| *name == class.name);
+            if is_wanted && cheapest.is_none_or(|other| billed.total() < other.total()) {
+                cheapest = Some(billed);
+            }
+        }
+        cheapest.context("--table-class: Standard or Standard-IA")
+    }
+
+    /// A month's cost by part, in US dollars. The first one is that of page views.
+    pub(super) fn parts(&self) -> [f64; PARTS.len()] {
+        let Self {
+            design,
+            class,
+            month,
+            prices,
+        } = self;
+        [
+            month.views * self.page_view_usd(&month.mix),
+            month.writes * mean_of_writes(design, |write| self.write_usd(write)),
+            month.writes * mean_of_writes(design, |write| self.functions_usd(write)),
+            month.comments * (design.table_bytes + design.index_bytes) / GB
+                * class.storage_gb_month,
+            month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
+            month.comments * design.upkeep_read_units / MILLION * class.million_read_units,
+            if design.redis_bytes > 0.0 {
+                prices.redis_month_usd(month.comments * design.redis_bytes)
+            } else {
+                0.0
+            },
+        ]
+    }
+
+    pub(super) fn total(&self) -> f64 {
+        self.parts().iter().sum()
+    }
+
+    /// A month's cost without page views.
+    pub(super) fn without_views_usd(&self) -> f64 {
+        self.parts().into_iter().skip(1).sum()
+    }
+
+    /// The cost of the mean page view of a mix by ratings, in percent.
+    pub(super) fn page_view_usd(&self, mix: &[f64]) -> f64 {
+        let front = self.month.front / 100.0;
+        let mut units = RECORD_READ_UNITS;
+        for (percent, page) in mix.iter().zip(&self.design.page_read_units) {
+            let mean = front * page.front + (1.0 - front) * page.numbered;
+            units += percent / 100.0 * mean;
+        }
+        units / MILLION * self.class.million_read_units
+    }
+
+    fn write_usd(&self, write: WriteUsage) -> f64 {
+        let units = write.write_units * self.class.million_write_units
+            + write.read_units * self.class.million_read_units;
+        units / MILLION
+    }
+
+    /// The functions' cost of one write. A stream read feeds each invocation.
+    fn functions_usd(&self, write: WriteUsage) -> f64 {
+        let prices = self.prices;
+        let an_invocation =
+            (prices.million_function_requests.usd + prices.million_stream_reads.usd) / MILLION;
+        let gb_seconds = write.function_ms / 1_000.0 * FUNCTION_MEMORY_GB;
+        write.function_invocations * an_invocation + gb_seconds * prices.function_gb_second.usd
+    }
 }
 
-/// The mean of the writes, by their shares.
+/// The mean of the writes, by their shares. A new comment comes with an `Idempotency-Key` where the
+/// design keeps such.
 fn mean_of_writes(design: &Design, usd: impl Fn(WriteUsage) -> f64) -> f64 {
-    let writes = WRITE_SHARES.into_iter().zip(design.write);
+    let mut writes = design.write;
+    let [insert, ..] = &mut writes;
+    insert.write_units += design.idempotency_write_units;
+    let writes = WRITE_SHARES.into_iter().zip(writes);
     writes.map(|(share, write)| share * usd(write)).sum()
 }
 
-fn write_usd(write: WriteUsage, prices: &Prices) -> f64 {
-    let units = write.write_units * prices.million_write_units.usd
-        + write.read_units * prices.million_read_units.usd;
-    units / MILLION
-}
-
-/// The functions' cost of one write. A stream read feeds each invocation.
-fn functions_usd(write: WriteUsage, prices: &Prices) -> f64 {
-    let an_invocation =
-        (prices.million_function_requests.usd + prices.million_stream_reads.usd) / MILLION;
-    let gb_seconds = write.function_ms / 1_000.0 * FUNCTION_MEMORY_GB;
-    write.function_invocations * an_invocation + gb_seconds * prices.function_gb_second.usd
-}
-
 /// From how many page views for each write on our design is cheaper.
-pub(super) fn cheaper(designs: (&Design, &Design), month: &Month, prices: &Prices) -> String {
-    let (more_without, less_a_view) = differences(designs, month, prices);
-    let views = text(meeting(designs, month, prices));
+pub(super) fn cheaper(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> String {
+    let (more_without, less_a_view) = differences(designs, mix);
+    let views = text(meeting(designs, mix));
     match (more_without > 0.0, less_a_view > 0.0) {
         (true, true) => format!("from {views}"),
         (true, false) => "never".to_owned(),
@@ -85,28 +144,22 @@ pub(super) fn cheaper(designs: (&Design, &Design), month: &Month, prices: &Price
 /// At how many page views for each write both designs cost the same. Only the number of page views
 /// varies. So a design's bill is a line, and two lines meet once or not at all: a number below 0
 /// means that they do not.
-pub(super) fn meeting(designs: (&Design, &Design), month: &Month, prices: &Prices) -> f64 {
-    let (more_without, less_a_view) = differences(designs, month, prices);
-    more_without / less_a_view / month.writes
+pub(super) fn meeting(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> f64 {
+    let (more_without, less_a_view) = differences(designs, mix);
+    more_without / less_a_view / designs.0.month.writes
 }
 
 /// How much more our design costs without page views, and how much less a page view costs.
-fn differences((ours, theirs): (&Design, &Design), month: &Month, prices: &Prices) -> (f64, f64) {
-    let more_without =
-        without_views_usd(ours, month, prices) - without_views_usd(theirs, month, prices);
-    let less_a_view =
-        page_view_usd(theirs, &month.mix, prices) - page_view_usd(ours, &month.mix, prices);
+fn differences((ours, theirs): (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> (f64, f64) {
+    let more_without = ours.without_views_usd() - theirs.without_views_usd();
+    let less_a_view = theirs.page_view_usd(mix) - ours.page_view_usd(mix);
     (more_without, less_a_view)
-}
-
-/// A month's cost without page views.
-pub(super) fn without_views_usd(design: &Design, month: &Month, prices: &Prices) -> f64 {
-    bill(design, month, prices).into_iter().skip(1).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::money::{all_of, model::PageUnits};
 
     fn one_query() -> Design {
         let write = WriteUsage {
@@ -116,7 +169,7 @@ mod tests {
             function_ms: 8.0,
         };
         Design {
-            page_read_units: vec![0.5; 5],
+            page_read_units: vec![PageUnits::alike(0.5); 5],
             write: [write; 4],
             table_bytes: 10_000.0,
             index_bytes: 10_000.0,
@@ -129,7 +182,7 @@ mod tests {
     /// 2 units per write, half a unit for each rating of a page; no Redis.
     fn a_query_a_rating() -> Design {
         Design {
-            page_read_units: vec![0.5, 0.5, 1.0, 1.5, 2.0],
+            page_read_units: [0.5, 0.5, 1.0, 1.5, 2.0].map(PageUnits::alike).to_vec(),
             write: [WriteUsage {
                 write_units: 2.0,
                 ..WriteUsage::default()
@@ -145,12 +198,13 @@ mod tests {
             views,
             writes,
             comments,
-            ..Month::parse("--mix 0,0,0,100").unwrap()
+            ..Month::parse("--mix 0,0,0,100 --table-class Standard").unwrap()
         }
     }
 
     fn check(design: &Design, month: &Month, expected: [f64; 7]) {
-        let found = bill(design, month, &Prices::published().unwrap());
+        let prices = Prices::published().unwrap();
+        let found = Billed::new(design, month, &prices).unwrap().parts();
         for (part, (found, expected)) in PARTS.into_iter().zip(found.into_iter().zip(expected)) {
             assert!(
                 (found - expected).abs() < 1e-9,
@@ -161,12 +215,12 @@ mod tests {
 
     #[test]
     fn a_bill_by_hand() {
-        // A million views of half a unit; a million writes of 12 units, half an invocation and
+        // A million views of half a unit, and of half a unit for the record; a million writes of 12 units, half an invocation and
         // 0.002 GB-seconds; a million comments of 20 KB, half of it in the table, 4 units of upkeep
         // and 0.5 GB in Redis, on two small nodes.
         let redis = 2.0 * 0.0256 * 730.0;
         let ours = [
-            0.0625,
+            0.125,
             7.5,
             0.1 + 2_000.0 * 0.0000133334,
             5.0,
@@ -178,7 +232,7 @@ mod tests {
         check(
             &a_query_a_rating(),
             &month(1e6, 1e6, 1e6),
-            [0.1875, 1.25, 0.0, 0.5, 0.08, 0.0, 0.0],
+            [0.25, 1.25, 0.0, 0.5, 0.08, 0.0, 0.0],
         );
         let mixed = Month {
             mix: vec![0.0, 50.0, 0.0, 50.0],
@@ -187,7 +241,7 @@ mod tests {
         check(
             &a_query_a_rating(),
             &mixed,
-            [0.125, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            [0.1875, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
         );
         let mut reading = a_query_a_rating();
         reading.write[0].read_units = 1.0;
@@ -216,20 +270,53 @@ mod tests {
             (&one, &each, 3, 1e8, "from 54.6"),
             (&each, &one, 3, 1e6, "below 405"),
         ] {
-            let month = month(5e6, writes, 1e6).with_all_views_of(ratings);
+            let month = month(5e6, writes, 1e6);
+            let [ours, theirs] =
+                [ours, theirs].map(|design| Billed::new(design, &month, &prices).unwrap());
             assert_eq!(
-                cheaper((ours, theirs), &month, &prices),
+                cheaper((&ours, &theirs), &all_of(ratings)),
                 expected,
                 "{ratings}, {writes}"
             );
         }
         let cheap = Design {
-            page_read_units: vec![0.4; 5],
+            page_read_units: vec![PageUnits::alike(0.4); 5],
             ..each.clone()
         };
-        assert_eq!(
-            cheaper((&cheap, &each), &month(1.0, 1e6, 1e6), &prices),
-            "always"
-        );
+        let month = month(1.0, 1e6, 1e6);
+        let [cheap, each] =
+            [&cheap, &each].map(|design| Billed::new(design, &month, &prices).unwrap());
+        assert_eq!(cheaper((&cheap, &each), &month.mix), "always");
+    }
+
+    #[test]
+    fn front_pages_and_idempotency_records_are_billed_by_their_share() {
+        let mut design = Design {
+            idempotency_write_units: 2.0,
+            ..a_query_a_rating()
+        };
+        design.page_read_units[3].front = 3.5;
+        let month = Month {
+            front: 25.0,
+            ..month(1e6, 1e6, 0.0)
+        };
+        // 0.5 for the record, a quarter of 3.5 and three quarters of 1.5 units a view; 2 units a
+        // write and 2 more for each of nine in ten.
+        check(&design, &month, [0.3125, 2.375, 0.0, 0.0, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn a_table_has_the_class_that_costs_less() {
+        let prices = Prices::published().unwrap();
+        let design = a_query_a_rating();
+        // Requests cost a quarter more, storage three fifths less.
+        for (writes, class) in [(9e5, "Standard-IA"), (1e6, "Standard")] {
+            let month = Month {
+                class: None,
+                ..month(0.0, writes, 1e6)
+            };
+            let billed = Billed::new(&design, &month, &prices).unwrap();
+            assert_eq!(billed.class.name, class, "{writes}");
+        }
     }
 }

@@ -18,8 +18,8 @@ use clap::Parser;
 use itertools::Itertools;
 
 use crate::report::{BenchReport, MarkdownTable, Plot, PlotLine, text};
-use bill::{PARTS, bill, cheaper, meeting, page_view_usd, without_views_usd};
-use model::{Design, REDIS_BYTES};
+use bill::{Billed, PARTS, cheaper, meeting};
+use model::REDIS_BYTES;
 pub(crate) use model::{Write, designs, stored_bytes};
 pub(crate) use prices::Prices;
 
@@ -30,7 +30,7 @@ const SHOWN_RATINGS: usize = 3;
 /// Numbers of page views per write.
 const VIEWS_A_WRITE: [f64; 6] = [1.0, 10.0, 100.0, 1_000.0, 10_000.0, 100_000.0];
 const LEFT_OUT: &str = "\
-Left out, because it is equal in all designs: API, load balancer, logs, data to readers, records of products.
+Left out, because it is equal in all designs: API, load balancer, logs, data to readers.
 Left out of Pagemark: alarms, secrets, the repair job's function and the journal, some dollars (docs/deploy.md).
 Left out of all: free tiers, reserved capacity, taxes, and caches in front (DAX, a CDN).
 Assumed: all comments have the same length, all pages are full. Function time and Redis bytes are measured.";
@@ -57,6 +57,14 @@ pub(crate) struct Month {
         default_value = "75,10,5,5,5"
     )]
     mix: Vec<f64>,
+    /// The percentage of page views that are of a first page. An assumption: what a log of a shop
+    /// would show.
+    #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = number)]
+    front: f64,
+    /// The class of the table, Standard or Standard-IA. By default, for each design the one that
+    /// costs less.
+    #[arg(long = "table-class", value_name = "CLASS")]
+    class: Option<String>,
     /// Bytes of a comment's text.
     #[arg(long, value_name = "BYTES", default_value = "400", value_parser = clap::value_parser!(u32).range(1..=40_000))]
     text: u32,
@@ -88,29 +96,24 @@ impl Month {
             "--mix: {mix} has more than five percentages; a filter by all ratings is none"
         );
         ensure!(
+            self.front <= 100.0,
+            "--front: {} is above 100 %",
+            self.front
+        );
+        ensure!(
             (sum - 100.0).abs() < 0.01,
             "--mix: {mix} is {sum} % together, not 100 %"
         );
         Ok(())
     }
 
-    fn with_all_views_of(&self, ratings: usize) -> Self {
-        let mut mix = vec![0.0; 5];
-        if let Some(percent) = mix.get_mut(ratings) {
-            *percent = 100.0;
-        }
-        Self {
-            mix,
-            ..self.clone()
-        }
-    }
-
     fn text(&self) -> String {
         let [comments, writes, views] = [self.comments, self.writes, self.views].map(text);
         let mix = self.mix.iter().join(", ");
         format!(
-            "{comments} comments of {} bytes, {writes} writes, {views} page views; filters by 0, 1, 2, 3, 4 ratings: {mix} %",
-            self.text
+            "{comments} comments of {} bytes, {writes} writes, {views} page views, {} % of first pages; filters by 0, 1, 2, 3, 4 ratings: {mix} %",
+            self.text,
+            text(self.front)
         )
     }
 }
@@ -131,42 +134,58 @@ pub(crate) fn print(month: &Month) -> anyhow::Result<()> {
 /// Each design's bill by part, and from how many page views for each write on Pagemark is cheaper.
 fn table(month: &Month, prices: &Prices) -> anyhow::Result<MarkdownTable> {
     let designs = designs(month.text, month.depth, month.redis_bytes)?;
-    let ours = designs.first().context("a design")?;
     let mut head = vec!["US dollars".to_owned()];
     for design in &designs {
         head.push(design.name.replace("four indexes with", "with"));
     }
-    let bills: Vec<[f64; PARTS.len()]> = designs
+    let billed = designs
         .iter()
-        .map(|design| bill(design, month, prices))
-        .collect();
+        .map(|design| Billed::new(design, month, prices))
+        .collect::<anyhow::Result<Vec<_>>>()?;
+    let ours = billed.first().context("a design")?;
     let mut rows = Vec::new();
     for (part, name) in PARTS.into_iter().enumerate() {
         let mut row = vec![name.to_owned()];
-        for bill in &bills {
-            row.push(dollars(bill.get(part).copied().unwrap_or_default()));
+        for billed in &billed {
+            row.push(dollars(
+                billed.parts().get(part).copied().unwrap_or_default(),
+            ));
         }
         rows.push(row);
     }
     let mut together = vec!["together".to_owned()];
-    together.extend(bills.iter().map(|bill| dollars(bill.iter().sum())));
+    together.extend(billed.iter().map(|billed| dollars(billed.total())));
     rows.push(together);
-    let of_three = &month.with_all_views_of(SHOWN_RATINGS);
-    for (label, month) in [
-        ("Pagemark is cheaper, page views for each write", month),
-        ("the same, if all have three ratings", of_three),
+    let mut class = vec!["class of the table".to_owned()];
+    class.extend(billed.iter().map(|billed| billed.class.name.clone()));
+    rows.push(class);
+    for (label, mix) in [
+        (
+            "Pagemark is cheaper, page views for each write",
+            month.mix.clone(),
+        ),
+        ("the same, if all have three ratings", all_of(SHOWN_RATINGS)),
     ] {
         let mut row = vec![label.to_owned()];
-        for design in &designs {
-            row.push(if design.name == ours.name {
+        for theirs in &billed {
+            row.push(if theirs.design.name == ours.design.name {
                 "-".to_owned()
             } else {
-                cheaper((ours, design), month, prices)
+                cheaper((ours, theirs), &mix)
             });
         }
         rows.push(row);
     }
     Ok(MarkdownTable { head, rows })
+}
+
+/// The mix of page views that all have so many ratings.
+fn all_of(ratings: usize) -> Vec<f64> {
+    let mut mix = vec![0.0; 5];
+    if let Some(percent) = mix.get_mut(ratings) {
+        *percent = 100.0;
+    }
+    mix
 }
 
 fn dollars(usd: f64) -> String {
@@ -186,9 +205,9 @@ pub(crate) fn add_bills(report: &mut BenchReport) -> anyhow::Result<()> {
     let prices = Prices::published()?;
     let month = Month::parse("")?;
     for design in designs(month.text, month.depth, month.redis_bytes)? {
-        let bill = bill(&design, &month, &prices);
-        let together = ("together", bill.iter().sum());
-        for (part, usd) in PARTS.into_iter().zip(bill).chain([together]) {
+        let billed = Billed::new(&design, &month, &prices)?;
+        let together = ("together", billed.total());
+        for (part, usd) in PARTS.into_iter().zip(billed.parts()).chain([together]) {
             report.noted(
                 format!("a month, {part}: {}", design.name),
                 usd,
@@ -204,13 +223,17 @@ pub(crate) fn add_bills(report: &mut BenchReport) -> anyhow::Result<()> {
 /// Where another design's line meets Pagemark's is marked.
 fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
     let designs = designs(month.text, month.depth, month.redis_bytes)?;
+    let billed = designs
+        .iter()
+        .map(|design| Billed::new(design, month, prices))
+        .collect::<anyhow::Result<Vec<_>>>()?;
     let mut lines = Vec::new();
-    for design in &designs {
-        let name = design
+    for billed in &billed {
+        let name = billed
+            .design
             .name
             .replace("four indexes with the page index and", "the page index and");
-        let points =
-            VIEWS_A_WRITE.map(|views| (views, million_writes_usd(design, views, month, prices)));
+        let points = VIEWS_A_WRITE.map(|views| (views, million_writes_usd(billed, views, month)));
         lines.push(PlotLine::new(name, points));
     }
     let axes = [
@@ -218,11 +241,11 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
         "US dollars for a million writes",
     ];
     let mut plot = Plot::new(PLOT, axes, lines);
-    if let [ours, others @ ..] = designs.as_slice() {
+    if let [ours, others @ ..] = billed.as_slice() {
         for theirs in others {
-            let views = meeting((ours, theirs), month, prices);
+            let views = meeting((ours, theirs), &month.mix);
             if (1.0..1e5).contains(&views) {
-                let usd = million_writes_usd(ours, views, month, prices);
+                let usd = million_writes_usd(ours, views, month);
                 plot.marks.push((views, usd));
             }
         }
@@ -231,9 +254,9 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
 }
 
 /// Dollars for a million writes with so many page views for each.
-fn million_writes_usd(design: &Design, views: f64, month: &Month, prices: &Prices) -> f64 {
-    let fixed = without_views_usd(design, month, prices) * MILLION / month.writes;
-    fixed + views * MILLION * page_view_usd(design, &month.mix, prices)
+fn million_writes_usd(billed: &Billed<'_>, views: f64, month: &Month) -> f64 {
+    let fixed = billed.without_views_usd() * MILLION / month.writes;
+    fixed + views * MILLION * billed.page_view_usd(&month.mix)
 }
 
 /// A number of 0 or more, small enough that sums of such numbers are exact.
@@ -275,7 +298,7 @@ mod tests {
         let designs = designs(month.text, month.depth, month.redis_bytes).unwrap();
         designs
             .iter()
-            .map(|design| bill(design, &month, &prices).iter().sum())
+            .map(|design| Billed::new(design, &month, &prices).unwrap().total())
             .collect()
     }
 
@@ -295,7 +318,7 @@ mod tests {
             assert_in("docs/choosing.md", format!("${}", text(*usd)));
         }
         for usd in bills("") {
-            assert_in("docs/choosing.md", format!("| {usd:.2} |"));
+            assert_in("docs/choosing.md", format!("| ${} |", text(usd)));
         }
     }
 }

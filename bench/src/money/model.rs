@@ -46,6 +46,8 @@ const FUNCTION_MS: f64 = 2.72;
 const FUNCTION_MS_PER_DUPLICATE: f64 = FUNCTIONS * FUNCTION_MS / 31.0;
 /// A journal entry is smaller than a unit, and written in a transaction.
 const JOURNAL_UNITS: f64 = 2.0;
+/// The same holds for the record of an `Idempotency-Key`, which expires.
+const IDEMPOTENCY_WRITE_UNITS: f64 = 2.0;
 /// Bytes of a counter's value: up to 99 million.
 const COUNTER_BYTES: usize = 5;
 const LANGUAGES: usize = 8;
@@ -73,12 +75,33 @@ pub(crate) struct WriteUsage {
     pub(super) function_ms: f64,
 }
 
+/// Read units of a page.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PageUnits {
+    /// The first one, to which all readers come.
+    pub(crate) front: f64,
+    /// One with a number or a cursor.
+    pub(crate) numbered: f64,
+}
+
+impl PageUnits {
+    /// Both cost the same.
+    pub(super) fn alike(units: f64) -> Self {
+        Self {
+            front: units,
+            numbered: units,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Design {
     pub(crate) name: String,
-    /// Read units of a page: without a filter by rating, then with 1, 2, 3 and 4 ratings.
-    pub(crate) page_read_units: Vec<f64>,
+    /// Of a page without a filter by rating, then with 1, 2, 3 and 4 ratings.
+    pub(crate) page_read_units: Vec<PageUnits>,
     pub(crate) write: PerWrite<WriteUsage>,
+    /// For the record of an `Idempotency-Key`, beside a new comment.
+    pub(super) idempotency_write_units: f64,
     /// Bytes of a comment in the table and in all indexes, as billed for storage.
     pub(super) table_bytes: f64,
     pub(super) index_bytes: f64,
@@ -102,7 +125,7 @@ pub(crate) fn designs(
     );
     // It rounds each item up.
     let item_units = query_units(count(item_bytes(&comment_item(&change.comment))));
-    let page_read_units = vec![item_units * count(PAGE_SIZE); RATINGS as usize];
+    let page_read_units = vec![PageUnits::alike(item_units * count(PAGE_SIZE)); RATINGS as usize];
     let by_batch = Design {
         name: FOUR_INDEXES_BATCH.to_owned(),
         page_read_units,
@@ -262,6 +285,7 @@ fn pagemark(
         name: PAGEMARK.to_owned(),
         page_read_units,
         write,
+        idempotency_write_units: IDEMPOTENCY_WRITE_UNITS,
         table_bytes: stored.table,
         index_bytes: stored.indexes,
         redis_bytes,
@@ -278,9 +302,13 @@ fn duplicates_units(items_bytes: &[usize]) -> f64 {
     units.sum()
 }
 
-/// The API reads one comment more than a page shows.
-fn pagemark_page_units(item_bytes: usize) -> f64 {
-    query_units(count((PAGE_SIZE + 1) * item_bytes))
+fn pagemark_page_units(item_bytes: usize) -> PageUnits {
+    PageUnits {
+        // The newest comments may lack their ranks, so the API reads two pages.
+        front: query_units(count(2 * PAGE_SIZE * item_bytes)),
+        // One comment more than a page shows.
+        numbered: query_units(count((PAGE_SIZE + 1) * item_bytes)),
+    }
 }
 
 fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
@@ -296,7 +324,10 @@ fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
     for ratings in 0..RATINGS {
         let (queries, index) = queries_of_page(ratings);
         let query_units = query_units(count(PAGE_SIZE * entry_bytes(&item, index)));
-        page_read_units.push(f64::from(depth * queries) * query_units + statistics_units);
+        page_read_units.push(PageUnits {
+            front: f64::from(queries) * query_units + statistics_units,
+            numbered: f64::from(depth * queries) * query_units + statistics_units,
+        });
     }
     let write = per_write(|write| {
         let (old, new) = change.versions(write);
@@ -343,7 +374,7 @@ fn with_page_index(four_indexes: Design, change: &Change, redis_bytes: f64) -> D
         let queries = f64::from(queries);
         // Each query reads its part of the page only.
         let bytes = count(PAGE_SIZE * entry_bytes(&item, index)) / queries;
-        page_read_units.push(queries * query_units(bytes));
+        page_read_units.push(PageUnits::alike(queries * query_units(bytes)));
     }
     let write = four_indexes.write.map(|usage| WriteUsage {
         function_invocations: 1.0,
@@ -415,6 +446,14 @@ mod tests {
             .collect()
     }
 
+    fn numbered(design: &Design) -> [f64; 5] {
+        let mut units = [0.0; 5];
+        for (unit, page) in units.iter_mut().zip(&design.page_read_units) {
+            *unit = page.numbered;
+        }
+        units
+    }
+
     #[test]
     fn comments_take_the_units_that_the_documents_name() {
         // One of the 68 is for `primaries`. A change of the rating also deletes 16 duplicates.
@@ -435,10 +474,7 @@ mod tests {
     #[test]
     fn pages_of_short_comments_take_the_units_that_were_measured() {
         let designs = designs(57, 1, REDIS_BYTES).unwrap();
-        let units: Vec<&[f64]> = designs
-            .iter()
-            .map(|design| design.page_read_units.as_slice())
-            .collect();
+        let units = designs.iter().map(numbered).collect::<Vec<_>>();
         let expected = [
             [1.0; 5],
             [1.0, 1.0, 2.0, 3.0, 4.0],
@@ -454,15 +490,13 @@ mod tests {
     fn a_page_found_by_walking_costs_each_page_before_it() {
         let [of_one, of_ten] = [1, 10].map(|depth| designs(60, depth, REDIS_BYTES).unwrap());
         assert_eq!(of_one[0], of_ten[0]);
-        let ten_times: Vec<f64> = of_one[1]
-            .page_read_units
-            .iter()
-            .map(|units| 10.0 * units)
-            .collect();
-        assert_eq!(of_ten[1].page_read_units, ten_times);
+        let ten_times = numbered(&of_one[1]).map(|units| 10.0 * units);
+        assert_eq!(numbered(&of_ten[1]), ten_times);
+        // A front page is the first.
+        assert_eq!(of_ten[1].page_read_units[4].front, 4.0);
         // The statistics are read once.
         assert_eq!(
-            (of_one[2].page_read_units[4], of_ten[2].page_read_units[4]),
+            (numbered(&of_one[2])[4], numbered(&of_ten[2])[4]),
             (4.5, 40.5)
         );
     }

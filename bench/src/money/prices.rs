@@ -6,8 +6,6 @@ use serde::Deserialize;
 const PRICES: &str = include_str!("../../prices.json");
 /// Hours in a month, by AWS's convention.
 const HOURS_A_MONTH: f64 = 730.0;
-/// The share of a node's memory that data may take: ElastiCache reserves a quarter.
-const NODE_MEMORY_USABLE: f64 = 0.75;
 /// A shard has a node and its replica.
 const NODES_A_SHARD: f64 = 2.0;
 const GIB: f64 = 1_073_741_824.0;
@@ -16,9 +14,7 @@ const GIB: f64 = 1_073_741_824.0;
 pub(crate) struct Prices {
     pub(crate) region: String,
     pub(crate) looked_up: String,
-    pub(crate) million_read_units: Price,
-    pub(crate) million_write_units: Price,
-    pub(crate) storage_gb_month: Price,
+    table_classes: TableClasses,
     pub(crate) backup_gb_month: Price,
     pub(crate) million_stream_reads: Price,
     pub(crate) million_function_requests: Price,
@@ -32,6 +28,20 @@ pub(crate) struct Price {
 }
 
 #[derive(Debug, Clone, Deserialize)]
+struct TableClasses {
+    classes: Vec<TableClass>,
+}
+
+/// What a table of a class costs, in US dollars.
+#[derive(Debug, Clone, Deserialize)]
+pub(crate) struct TableClass {
+    pub(crate) name: String,
+    pub(crate) million_read_units: f64,
+    pub(crate) million_write_units: f64,
+    pub(crate) storage_gb_month: f64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
 struct RedisNodes {
     /// The smallest first.
     nodes: Vec<RedisNode>,
@@ -40,12 +50,18 @@ struct RedisNodes {
 #[derive(Debug, Clone, Deserialize)]
 struct RedisNode {
     memory_gib: f64,
+    /// The share of the memory that data may take.
+    usable: f64,
     usd: f64,
 }
 
 impl Prices {
     pub(crate) fn published() -> anyhow::Result<Self> {
         serde_json::from_str(PRICES).context("bench/prices.json")
+    }
+
+    pub(crate) fn table_classes(&self) -> &[TableClass] {
+        &self.table_classes.classes
     }
 
     /// The monthly cost of Redis for this amount of data. It takes the smallest node that holds the
@@ -63,7 +79,7 @@ impl Prices {
 impl RedisNode {
     /// How many shards of such nodes hold the data.
     fn shards(&self, bytes: f64) -> f64 {
-        let nodes = bytes / NODE_MEMORY_USABLE / (self.memory_gib * GIB);
+        let nodes = bytes / self.usable / (self.memory_gib * GIB);
         nodes.ceil().max(1.0)
     }
 }
@@ -97,10 +113,11 @@ mod tests {
     #[test]
     fn redis_takes_the_smallest_nodes_that_hold_the_data_and_shards_beyond() {
         let prices = Prices::published().unwrap();
-        // Just above three quarters of 1.37 GiB, then beyond the largest node.
+        // Just above 70 % of 1.37 GiB, above three quarters of 3.09, then beyond the largest node.
         for (bytes, hourly_usd) in [
             (1.0, 2.0 * 0.0256),
-            (1.104e9, 2.0 * 0.1264),
+            (1.030e9, 2.0 * 0.052),
+            (2.489e9, 2.0 * 0.1264),
             (454e9, 2.0 * 2.0 * 5.5848),
         ] {
             let month_usd = prices.redis_month_usd(bytes);
