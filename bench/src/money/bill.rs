@@ -11,6 +11,10 @@ use super::{
 use crate::report::text;
 
 const GB: f64 = 1e9;
+/// Between these numbers of page views for each write, designs are compared. Beyond them, a design
+/// that is dearer counts as dearer for ever.
+const VIEWS_MIN: f64 = 1e-3;
+const VIEWS_MAX: f64 = 1e6;
 /// An assumption: how writes divide into inserts, text edits, rating changes and deletions.
 const WRITE_SHARES: PerWrite<f64> = [0.9, 0.05, 0.02, 0.03];
 const FUNCTION_MEMORY_GB: f64 = 0.25;
@@ -51,8 +55,7 @@ impl<'month> Billed<'month> {
                 month,
                 prices,
             };
-            let is_wanted = month.class.as_ref().is_none_or(|name| *name == class.name);
-            if is_wanted && cheapest.is_none_or(|other| billed.total() < other.total()) {
+            if month.takes(class) && cheapest.is_none_or(|other| billed.total() < other.total()) {
                 cheapest = Some(billed);
             }
         }
@@ -87,8 +90,22 @@ impl<'month> Billed<'month> {
         self.parts().iter().sum()
     }
 
+    /// The month's cost with so many page views of a mix for each write, by the class that then costs
+    /// less.
+    pub(super) fn at(&self, views_a_write: f64, mix: &[f64]) -> f64 {
+        let mut least = f64::INFINITY;
+        for class in self.prices.table_classes() {
+            if self.month.takes(class) {
+                let billed = Self { class, ..*self };
+                let of_views = self.month.writes * views_a_write * billed.page_view_usd(mix);
+                least = least.min(billed.without_views_usd() + of_views);
+            }
+        }
+        least
+    }
+
     /// A month's cost without page views.
-    pub(super) fn without_views_usd(&self) -> f64 {
+    fn without_views_usd(&self) -> f64 {
         self.parts().into_iter().skip(1).sum()
     }
 
@@ -120,7 +137,7 @@ impl<'month> Billed<'month> {
 }
 
 /// The mean of the writes, by their shares. A new comment comes with an `Idempotency-Key` where the
-/// design keeps such.
+/// design keeps such records.
 fn mean_of_writes(design: &Design, usd: impl Fn(WriteUsage) -> f64) -> f64 {
     let mut writes = design.write;
     let [insert, ..] = &mut writes;
@@ -131,29 +148,36 @@ fn mean_of_writes(design: &Design, usd: impl Fn(WriteUsage) -> f64) -> f64 {
 
 /// From how many page views for each write on our design is cheaper.
 pub(super) fn cheaper(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> String {
-    let (more_without, less_a_view) = differences(designs, mix);
-    let views = text(meeting(designs, mix));
-    match (more_without > 0.0, less_a_view > 0.0) {
-        (true, true) => format!("from {views}"),
-        (true, false) => "never".to_owned(),
-        (false, true) => "always".to_owned(),
-        (false, false) => format!("below {views}"),
+    let [without_views, with_most] =
+        [VIEWS_MIN, VIEWS_MAX].map(|views| is_cheaper(designs, mix, views));
+    let meeting = meeting(designs, mix);
+    match (without_views, with_most) {
+        (false, true) => format!("from {}", text(meeting)),
+        (false, false) => "never".to_owned(),
+        (true, true) => "always".to_owned(),
+        (true, false) => format!("below {}", text(meeting)),
     }
 }
 
-/// At how many page views for each write both designs cost the same. Only the number of page views
-/// varies. So a design's bill is a line, and two lines meet once or not at all: a number below 0
-/// means that they do not.
+/// At how many page views for each write both designs cost the same; [`VIEWS_MAX`] if at none. Only
+/// the number of page views varies, and with it the class of each table.
 pub(super) fn meeting(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> f64 {
-    let (more_without, less_a_view) = differences(designs, mix);
-    more_without / less_a_view / designs.0.month.writes
+    let (mut low, mut high) = (VIEWS_MIN, VIEWS_MAX);
+    let at_first = is_cheaper(designs, mix, low);
+    // Halved until two numbers of views print alike.
+    for _ in 0..60 {
+        let middle = (low + high) / 2.0;
+        if is_cheaper(designs, mix, middle) == at_first {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
 }
 
-/// How much more our design costs without page views, and how much less a page view costs.
-fn differences((ours, theirs): (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> (f64, f64) {
-    let more_without = ours.without_views_usd() - theirs.without_views_usd();
-    let less_a_view = theirs.page_view_usd(mix) - ours.page_view_usd(mix);
-    (more_without, less_a_view)
+fn is_cheaper((ours, theirs): (&Billed<'_>, &Billed<'_>), mix: &[f64], views: f64) -> bool {
+    ours.at(views, mix) < theirs.at(views, mix)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use bill::{Billed, PARTS, cheaper, meeting};
 use model::REDIS_BYTES;
 pub(crate) use model::{Write, designs, stored_bytes};
 pub(crate) use prices::Prices;
+use prices::TableClass;
 
 pub(crate) const PLOT: &str = "money";
 const MILLION: f64 = 1e6;
@@ -57,8 +58,8 @@ pub(crate) struct Month {
         default_value = "75,10,5,5,5"
     )]
     mix: Vec<f64>,
-    /// The percentage of page views that are of a first page. An assumption: what a log of a shop
-    /// would show.
+    /// The percentage of page views that are of a first page. The default is assumed: measure it in
+    /// your access log.
     #[arg(long, value_name = "PERCENT", default_value = "50", value_parser = number)]
     front: f64,
     /// The class of the table, Standard or Standard-IA. By default, for each design the one that
@@ -105,6 +106,10 @@ impl Month {
             "--mix: {mix} is {sum} % together, not 100 %"
         );
         Ok(())
+    }
+
+    fn takes(&self, class: &TableClass) -> bool {
+        self.class.as_ref().is_none_or(|name| *name == class.name)
     }
 
     fn text(&self) -> String {
@@ -255,8 +260,7 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
 
 /// Dollars for a million writes with so many page views for each.
 fn million_writes_usd(billed: &Billed<'_>, views: f64, month: &Month) -> f64 {
-    let fixed = billed.without_views_usd() * MILLION / month.writes;
-    fixed + views * MILLION * billed.page_view_usd(&month.mix)
+    billed.at(views, &month.mix) * MILLION / month.writes
 }
 
 /// A number of 0 or more, small enough that sums of such numbers are exact.

@@ -23,11 +23,11 @@ use crate::{
 #[command(after_help = "\
 Exit code:
     0  there is nothing to remove
-    1  lines were bad, or it ended early
+    1  lines were bad, comments stay of which the journal knows nothing any more, or it ended early
     2  the command line is wrong
     4  comments were removed
    12  comments would be removed by --apply
-  130  interrupted by Ctrl-C or SIGTERM; the same command goes on
+  130  interrupted by Ctrl-C or SIGTERM; the same command resumes it
 
 Examples:
   pagemark repair undo-import reviews.csv --since 2024-01-31T06:00:00Z
@@ -38,7 +38,7 @@ pub(super) struct UndoArgs {
     files: Vec<PathBuf>,
     /// When the import began, such as 2024-01-31T06:00:00Z. What earlier imports created stays.
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
-    since: Option<Timestamp>,
+    since: Timestamp,
     #[command(flatten)]
     reading: ReadingArgs,
 }
@@ -64,7 +64,7 @@ pub(super) async fn run(
     };
     attached.end().await;
     let Some(files) = files else {
-        eprintln!("pagemark: interrupted; the same command goes on");
+        eprintln!("pagemark: interrupted; the same command resumes it");
         return Ok(ExitCode::from(INTERRUPTED));
     };
     let mut exit_code = 0;
@@ -126,7 +126,7 @@ async fn undo_all(
 impl UndoneFile {
     fn exit_code(&self) -> u8 {
         let mut exit_code = 0;
-        if self.failure.is_some() || self.report.bad > 0 {
+        if self.failure.is_some() || self.report.bad + self.report.unknown > 0 {
             exit_code |= exit::FAILURE;
         }
         if self.report.as_imported > 0 {
@@ -146,14 +146,15 @@ impl UndoneFile {
             "would be removed by --apply"
         };
         let mut text = format!(
-            "{file}: {} comments {does}, {} stay (they were there before, or were changed since), {} are not there, {} bad lines\n",
+            "{file}: {} comments {does}, {} stay (they were there before, were changed since, or are of another file), {} stay because the journal no longer says who wrote them, {} are not there, {} bad lines\n",
             HumanCount(report.as_imported),
             HumanCount(report.staying),
+            HumanCount(report.unknown),
             HumanCount(report.absent),
             HumanCount(report.bad)
         );
         if let Some((first, last)) = report.written {
-            text += &format!("{file}: they were imported from {first} to {last}\n");
+            text += &format!("{file}: they were written between {first} and {last}\n");
         }
         for mistake in &report.mistakes {
             text += &mistake_text(file, "", mistake);

@@ -124,6 +124,7 @@ impl<'run> Export<'run> {
             self.name_all_of_table().await?;
         } else {
             scanned = self.scan(scanned).await?;
+            self.say_how_found(&target.name).await?;
         }
         // An item without its keys is in no index. The repair job remembers those that it has met.
         self.name(unresolved_comments(self.table).await?);
@@ -189,9 +190,6 @@ impl<'run> Export<'run> {
         eprintln!(
             "{name}: every change acknowledged before {holds} is in it, and none made after {ends}"
         );
-        if !by_table {
-            self.say_how_found(name).await?;
-        }
         Ok(ExportedComments {
             comments,
             read_again,
@@ -206,9 +204,7 @@ impl<'run> Export<'run> {
             Some(at) => format!("which an audit from {at} on has compared with the table"),
             None => "which no audit has compared with the table yet".to_owned(),
         };
-        eprintln!(
-            "{name}: comments were found by the table's indexes, {compared}; --by-table reads the table itself"
-        );
+        eprintln!("{name}: comments were found by the table's indexes, {compared}");
         Ok(())
     }
 
@@ -244,6 +240,7 @@ impl<'run> Export<'run> {
             "{name}: {} comments of the author; one of the last second may be missing",
             HumanCount(comments)
         );
+        self.say_how_found(name).await?;
         for spelling in other_spellings(self.table, author).await? {
             eprintln!(
                 "pagemark: there are comments of {:?}, another spelling of the id: they are not in it",

@@ -263,6 +263,13 @@ impl CommentRow {
             .filter_map(|(field, text)| spreadsheet::doubt(field, text?))
     }
 
+    /// Whether a comment is as the row says.
+    pub(super) fn is_already(&self, present: &Comment) -> Result<bool, InvalidInput> {
+        let is_of_row = present.product == self.comment.product
+            && present.created_at == self.comment.created_at;
+        Ok(is_of_row && self.patch().apply(present)? == *present)
+    }
+
     /// Creates the comment unless its id is in use. An id is used only once.
     pub(super) async fn import(
         &self,
@@ -285,10 +292,7 @@ impl CommentRow {
         };
         let patch = self.patch();
         let updated = patch.apply(&present)?;
-        let is_same = present.product == self.comment.product
-            && present.created_at == self.comment.created_at
-            && updated == present;
-        if is_same {
+        if self.is_already(&present)? {
             return Ok(match earlier {
                 Some(_) => RowOutcome::Repeated.into(),
                 None => RowOutcome::Unchanged.into(),

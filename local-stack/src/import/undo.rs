@@ -2,13 +2,14 @@
 //!
 //! The journal says who created a comment, and at which revision. A comment that still has that
 //! revision was not changed since. So neither a comment that was there before is removed, nor one
-//! that somebody has edited. An entry that has expired says nothing, and its comment stays.
+//! that somebody has edited. A comment that is not as the file says was created by another file, and
+//! stays. An entry that has expired says nothing, and its comment stays.
 
 use std::panic::resume_unwind;
 
 use futures_util::{StreamExt, stream};
 use model::{Timestamp, item::comment_of_primary, journal::JournalEntry};
-use process::StoreError;
+use process::{Remedy, StoreError};
 use serde::Serialize;
 use table::{Table, WriteError};
 
@@ -25,7 +26,7 @@ pub(crate) struct UndoOptions {
     /// Whether comments are removed. Without it, they are only counted.
     pub(crate) apply: bool,
     /// The beginning of the import. What was created earlier stays.
-    pub(crate) since: Option<Timestamp>,
+    pub(crate) since: Timestamp,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -35,8 +36,11 @@ pub(crate) struct UndoReport {
     pub(crate) as_imported: u64,
     /// When the first and the last of them were written.
     pub(crate) written: Option<(Timestamp, Timestamp)>,
-    /// Comments that stay: they were there before the import, or were changed since.
+    /// Comments that stay: they were there before the import, were changed since, or are not as the
+    /// file says.
     pub(crate) staying: u64,
+    /// Comments that stay because the journal no longer says who wrote them.
+    pub(crate) unknown: u64,
     /// Comments that are not there any more.
     pub(crate) absent: u64,
     pub(crate) bad: u64,
@@ -47,6 +51,7 @@ pub(crate) struct UndoReport {
 enum UndoneRow {
     AsImported(Timestamp),
     Staying,
+    Unknown,
     Absent,
     Refused(String),
 }
@@ -100,22 +105,36 @@ async fn undo_row(
     row: ImportRow,
     options: UndoOptions,
 ) -> Result<UndoneRow, StoreError> {
-    let id = match row.content {
-        Ok(RowContent::Comment(row)) => row.comment.id,
+    let row = match row.content {
+        Ok(RowContent::Comment(row)) => row,
         Ok(RowContent::Product(_)) => {
             return Ok(UndoneRow::Refused("it is no comment".to_owned()));
         }
         Err(reason) => return Ok(UndoneRow::Refused(reason)),
     };
+    let id = row.comment.id.clone();
     let Some(item) = table.primary_item(&id).await? else {
         return Ok(UndoneRow::Absent);
     };
-    let revision = match comment_of_primary(&item) {
-        Ok(comment) => comment.revision,
+    let comment = match comment_of_primary(&item) {
+        Ok(comment) => comment,
         Err(problem) => return Ok(UndoneRow::Refused(problem.to_string())),
     };
-    let entry = table.journal_entry(&id, revision).await?;
-    if !entry.is_some_and(|entry| is_of_import(&entry, options.since)) {
+    // Another file has used the id, or somebody has changed the comment.
+    if !row.is_already(&comment).unwrap_or(false) {
+        return Ok(UndoneRow::Staying);
+    }
+    let revision = comment.revision;
+    let entry = match table.journal_entry(&id, revision).await {
+        Err(error) if error.remedy() == Remedy::Quarantine => {
+            return Ok(UndoneRow::Refused(error.to_string()));
+        }
+        entry => entry?,
+    };
+    let Some(entry) = entry.filter(|entry| entry.by.is_some()) else {
+        return Ok(UndoneRow::Unknown);
+    };
+    if !is_of_import(&entry, options.since) {
         return Ok(UndoneRow::Staying);
     }
     if options.apply {
@@ -134,9 +153,9 @@ async fn undo_row(
 }
 
 /// Whether this is the creation of a comment by an import, not earlier than this instant.
-fn is_of_import(entry: &JournalEntry, since: Option<Timestamp>) -> bool {
-    let is_late = since.is_none_or(|since| entry.revision.instant() >= since);
-    entry.before.is_none() && entry.by.as_deref() == Some(IMPORT) && is_late
+fn is_of_import(entry: &JournalEntry, since: Timestamp) -> bool {
+    let is_creation = entry.before.is_none() && entry.follows.is_none();
+    is_creation && entry.by.as_deref() == Some(IMPORT) && entry.revision.instant() >= since
 }
 
 impl UndoReport {
@@ -148,6 +167,7 @@ impl UndoReport {
                 self.written = Some((first.min(at), last.max(at)));
             }
             UndoneRow::Staying => self.staying += 1,
+            UndoneRow::Unknown => self.unknown += 1,
             UndoneRow::Absent => self.absent += 1,
             UndoneRow::Refused(reason) => {
                 self.bad += 1;

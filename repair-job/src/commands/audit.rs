@@ -173,10 +173,12 @@ impl Audit<'_> {
         finder: impl Finder<ScanPosition = Option<P>>,
         checkpoint: &mut Checkpoint<'_, P>,
     ) -> Result<bool, StoreError> {
+        let scope = || RepairScope {
+            entries: self.options.compares_indexes(),
+            ..RepairScope::of_all(&self.snapshot)
+        };
         let mut found = Pipeline::new(self.run, finder);
-        while let Some((position, outcome)) =
-            found.next(RepairScope::of_all(&self.snapshot)).await?
-        {
+        while let Some((position, outcome)) = found.next(scope()).await? {
             checkpoint.record(position, &outcome).await?;
         }
         Ok(found.is_complete())

@@ -90,7 +90,10 @@ async fn check(
         return Ok(());
     }
     let snapshot = IndexSnapshot::read(run, &table_id).await?;
-    let scope = RepairScope::of_all(&snapshot);
+    let scope = RepairScope {
+        entries: true,
+        ..RepairScope::of_all(&snapshot)
+    };
     let comment = describe(run.job, id, &places, &scope).await?;
     run.ledger.report().comment = Some(comment.clone());
     let suspects = BTreeMap::from([(id.clone(), places)]);

@@ -22,11 +22,11 @@ pub(crate) struct RepairScope<'run> {
 }
 
 impl<'run> RepairScope<'run> {
-    /// The duplicates, the table's indexes, and the page index while it answers.
+    /// The duplicates, and the page index while it answers.
     pub(crate) fn of_all(snapshot: &'run IndexSnapshot) -> Self {
         Self {
             duplicates: true,
-            entries: true,
+            entries: false,
             index: snapshot.scope(),
         }
     }

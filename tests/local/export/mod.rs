@@ -30,7 +30,10 @@ use crate::fixture::{
     stores::Stores,
 };
 
-const _: crate::Engines = crate::Engines::Both;
+const _: crate::Engines = crate::Engines::BothExcept(&[crate::Excused {
+    test: "by_table::an_export_by_the_table_has_what_its_indexes_have_lost",
+    why: "no test can take entries from its indexes",
+}]);
 
 struct Exporter {
     stores: Stores,

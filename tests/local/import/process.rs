@@ -330,6 +330,15 @@ async fn an_import_is_undone_where_nobody_has_changed_what_it_created() {
         "{dry:?}"
     );
     assert_eq!(Contents::read(&stores.table).await.primary.len(), 5);
+    // A file that uses the ids for reviews of another product has created none of these comments.
+    let others = comments.iter().cloned().map(|comment| NewComment {
+        product: data::product("another"),
+        ..comment
+    });
+    let others: Vec<NewComment> = others.collect();
+    let others = write(&folder, "others", lines(&others));
+    let of_others = undo(&stores, &others, &options).await.expect(0);
+    assert!(of_others.stdout.contains("5 stay"), "{of_others:?}");
     let applied = undo(
         &stores,
         &all,
