@@ -203,6 +203,8 @@ async fn export_table(
     wanted: &WantedComments,
 ) -> anyhow::Result<ExportOutcome> {
     let mut export = Export::of(table);
+    let by_indexes = !matches!(wanted, WantedComments::All { by_table: true, .. });
+    let name = &comments.name;
     let comments = match wanted {
         WantedComments::OfAuthor(author) => export.comments_of_author(comments, author).await?,
         WantedComments::All {
@@ -214,6 +216,9 @@ async fn export_table(
                 .await?
         }
     };
+    if by_indexes {
+        export.say_how_found(name).await?;
+    }
     let products = match records {
         Some(records) => Some(export.records(records).await?),
         None => None,

@@ -124,7 +124,6 @@ impl<'run> Export<'run> {
             self.name_all_of_table().await?;
         } else {
             scanned = self.scan(scanned).await?;
-            self.say_how_found(&target.name).await?;
         }
         // An item without its keys is in no index. The repair job remembers those that it has met.
         self.name(unresolved_comments(self.table).await?);
@@ -199,7 +198,7 @@ impl<'run> Export<'run> {
     }
 
     /// Says since when an audit has compared the indexes, by which the comments were found.
-    async fn say_how_found(&self, name: &str) -> anyhow::Result<()> {
+    pub(crate) async fn say_how_found(&self, name: &str) -> anyhow::Result<()> {
         let compared = match indexes_compared(self.table).await? {
             Some(at) => format!("which an audit from {at} on has compared with the table"),
             None => "which no audit has compared with the table yet".to_owned(),
@@ -240,7 +239,6 @@ impl<'run> Export<'run> {
             "{name}: {} comments of the author; one of the last second may be missing",
             HumanCount(comments)
         );
-        self.say_how_found(name).await?;
         for spelling in other_spellings(self.table, author).await? {
             eprintln!(
                 "pagemark: there are comments of {:?}, another spelling of the id: they are not in it",

@@ -292,7 +292,8 @@ async fn an_import_is_undone_where_nobody_has_changed_what_it_created() {
     let comments = some_comments(6);
     // The first was there before, the second comes by an earlier import.
     let first = comments[0].clone();
-    stores.table.create_comment(first, None).await.unwrap();
+    let by_a_shop = stores.table.written_by("shop");
+    by_a_shop.create_comment(first, None).await.unwrap();
     let second = lines(&comments[1..2]);
     import(&stores, &folder, second.as_bytes()).await.expect(0);
     let second = data::stored(&comments[1]);
