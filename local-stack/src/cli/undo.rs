@@ -1,13 +1,13 @@
 //! `pagemark repair undo-import`.
 
-use std::{convert::identity, path::PathBuf, process::ExitCode};
+use std::{convert::identity, path::PathBuf, process::ExitCode, sync::Arc};
 
 use indicatif::HumanCount;
 use model::Timestamp;
-use repair_job::{RunOptions, Signals, exit};
+use repair_job::{RunOptions, Signals, Stop, StopReason, exit};
 use serde::Serialize;
 use serde_json::json;
-use table::Table;
+use table::{Table, capacity::Meter};
 
 use super::{
     INTERRUPTED,
@@ -50,6 +50,7 @@ pub(super) async fn run(
 ) -> anyhow::Result<ExitCode> {
     let sources = open_all(&args.files, |path| ImportSource::open(path, &args.reading))?;
     let mut signals = Signals::listen()?;
+    let stop = Stop::after(options.max_run_time);
     let attached = tokio::select! {
         opened = table.open("repair", identity) => opened?,
         () = signals.next() => return Ok(ExitCode::from(INTERRUPTED)),
@@ -58,15 +59,19 @@ pub(super) async fn run(
         apply: options.settings.apply,
         since: args.since,
     };
+    let settings = &options.settings;
+    let meter = Meter::new(settings.max_read_units, settings.max_write_units);
+    let table = attached.table.clone().metered(Arc::new(meter.until(&stop)));
+    let undoing = undo_all(&table, sources, undo, &stop);
+    tokio::pin!(undoing);
     let files = tokio::select! {
-        files = undo_all(&attached.table, sources, undo) => Some(files),
-        () = signals.next() => None,
+        files = &mut undoing => files,
+        () = signals.next() => {
+            stop.ask();
+            undoing.await
+        }
     };
     attached.end().await;
-    let Some(files) = files else {
-        eprintln!("pagemark: interrupted; the same command resumes it");
-        return Ok(ExitCode::from(INTERRUPTED));
-    };
     let mut exit_code = 0;
     for file in &files {
         exit_code |= file.exit_code();
@@ -83,6 +88,9 @@ pub(super) async fn run(
     if options.json {
         let outcome = json!({ "files": files, "exit_code": exit_code });
         say(&format!("{}\n", serde_json::to_string_pretty(&outcome)?));
+    }
+    if stop.reason() == Some(StopReason::Asked) {
+        return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(ExitCode::from(exit_code))
 }
@@ -102,14 +110,18 @@ async fn undo_all(
     table: &Table,
     sources: Vec<ImportSource>,
     options: UndoOptions,
+    stop: &Stop,
 ) -> Vec<UndoneFile> {
     let mut files = Vec::new();
     for source in sources {
         let file = source.name.clone();
         let display = source.progress.show(&file);
-        let (report, ended) = undo_import(table, source, options).await;
+        let (report, ended) = undo_import(table, source, options, stop).await;
         drop(display);
-        let failure = ended.err().map(|error| error.to_string());
+        let mut failure = ended.err().map(|error| error.to_string());
+        if let Some(reason) = stop.reason() {
+            failure = Some(format!("{reason}; the same command resumes it"));
+        }
         let has_failed = failure.is_some();
         files.push(UndoneFile {
             file,

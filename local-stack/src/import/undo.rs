@@ -9,7 +9,7 @@ use std::panic::resume_unwind;
 
 use futures_util::{StreamExt, stream};
 use model::{Timestamp, item::comment_of_primary, journal::JournalEntry};
-use process::{Remedy, StoreError};
+use process::{Remedy, Stop, StoreError};
 use serde::Serialize;
 use table::{Table, WriteError};
 
@@ -56,18 +56,25 @@ enum UndoneRow {
     Refused(String),
 }
 
-/// Undoes what a file has created. Returns the outcome, also of a run that ended early: running it
-/// again goes on.
+/// Undoes what a file has created, until it is to stop. Returns the outcome, also of a run that ended
+/// early: another one resumes it.
 pub(crate) async fn undo_import(
     table: &Table,
     source: ImportSource,
     options: UndoOptions,
+    stop: &Stop,
 ) -> (UndoReport, Result<(), ImportError>) {
     let mut report = UndoReport {
         apply: options.apply,
         ..UndoReport::default()
     };
-    let ended = undo_rows(&table.written_by(UNDO), source, options, &mut report).await;
+    let ended = undo_rows(
+        &table.written_by(UNDO),
+        source,
+        (options, stop),
+        &mut report,
+    )
+    .await;
     report.mistakes.sort_by_key(|mistake| mistake.number);
     (report, ended)
 }
@@ -75,12 +82,13 @@ pub(crate) async fn undo_import(
 async fn undo_rows(
     table: &Table,
     source: ImportSource,
-    options: UndoOptions,
+    (options, stop): (UndoOptions, &Stop),
     report: &mut UndoReport,
 ) -> Result<(), ImportError> {
     let progress = source.progress;
     let (mut rows, reading) = read_ahead(source.rows);
     let rows = stream::poll_fn(move |context| rows.poll_recv(context));
+    let rows = rows.take_until(Box::pin(stop.come()));
     let mut undone = rows
         .map(async |row| {
             let row = row?;
@@ -94,6 +102,10 @@ async fn undo_rows(
         report.count(number, row);
     }
     drop(undone);
+    if stop.reason().is_some() {
+        // The thread may wait for more of a pipe.
+        return Ok(());
+    }
     reading
         .join()
         .unwrap_or_else(|panicked| resume_unwind(panicked));

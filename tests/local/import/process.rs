@@ -340,6 +340,13 @@ async fn an_import_is_undone_where_nobody_has_changed_what_it_created() {
     let others = write(&folder, "others", lines(&others));
     let of_others = undo(&stores, &others, &options).await.expect(0);
     assert!(of_others.stdout.contains("5 stay"), "{of_others:?}");
+    let at_once = [&options[..], &["--apply", "--max-run-time", "0s"]].concat();
+    let stopped = undo(&stores, &all, &at_once).await.expect(1);
+    assert!(
+        stopped.stdout.contains("0 comments removed")
+            && stopped.stderr.contains("the same command resumes it"),
+        "{stopped:?}"
+    );
     let applied = undo(
         &stores,
         &all,
