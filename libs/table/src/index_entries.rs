@@ -12,7 +12,7 @@ use serde_dynamo::Item;
 use crate::{
     Table,
     definition::{AUTHORS, GSI, MODERATION, PRIMARIES},
-    error::store_error,
+    error::{store_error, without_index},
 };
 
 /// The indexes, with the attributes that key them. An item without both is in none.
@@ -60,7 +60,7 @@ impl Table {
             .set_return_consumed_capacity(self.meter.report())
             .send()
             .await
-            .map_err(store_error)?;
+            .map_err(|error| without_index(index, store_error(error)))?;
         self.meter.read.charge(&answer.consumed_capacity);
         Ok(answer.count > 0)
     }

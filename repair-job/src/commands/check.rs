@@ -117,7 +117,7 @@ async fn changes_of(run: &Run<'_>, id: &CommentId) -> Result<Vec<CommentChange>,
         .as_ref()
         .and_then(|item| text(item, attribute::REVISION));
     let mut entry = match revision.and_then(|revision| Revision::parse(revision).ok()) {
-        Some(revision) => table.journal_entry(id, revision).await?,
+        Some(revision) => entry_or_note(run, id, revision).await?,
         None => last_entry(run, id).await?,
     };
     let mut changes = Vec::new();
@@ -125,12 +125,28 @@ async fn changes_of(run: &Run<'_>, id: &CommentId) -> Result<Vec<CommentChange>,
         if let Some(before) = found.follows
             && changes.len() < CHANGES_MAX
         {
-            entry = table.journal_entry(id, before).await?;
+            entry = entry_or_note(run, id, before).await?;
         }
         changes.push(CommentChange::of(found));
     }
     changes.reverse();
     Ok(changes)
+}
+
+/// An entry, unless it cannot be read: the changes before it are then unknown.
+async fn entry_or_note(
+    run: &Run<'_>,
+    id: &CommentId,
+    revision: Revision,
+) -> Result<Option<JournalEntry>, StoreError> {
+    match run.job.table.journal_entry(id, revision).await {
+        Err(StoreError::Malformed(problem)) => {
+            run.ledger
+                .add_note(format!("its changes are not known further back: {problem}"));
+            Ok(None)
+        }
+        entry => entry,
+    }
 }
 
 /// The last entry of a comment that is not there any more. It reads one shard of each hour, newest
