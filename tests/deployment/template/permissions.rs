@@ -46,6 +46,24 @@ fn every_part_may_do_named_things_with_named_resources() {
     }
 }
 
+/// An audit asks each of them for what the table has.
+#[test]
+#[ignore = "needs Python packages"]
+fn the_repair_job_may_read_every_index() {
+    let queried = statements(&resources()["RepairPolicy"])
+        .into_iter()
+        .filter(|statement| statement["Action"].to_string().contains("dynamodb:Query"));
+    let resources: Vec<String> = queried
+        .map(|statement| statement["Resource"].to_string())
+        .collect();
+    assert!(
+        resources
+            .iter()
+            .any(|resource| resource.ends_with("table/${TableName}/index/*\"}")),
+        "{resources:?}"
+    );
+}
+
 /// A write outside a transaction would lack its entry in the journal.
 #[test]
 #[ignore = "needs Python packages"]
