@@ -23,7 +23,7 @@ use strum::{Display, EnumDiscriminants, IntoStaticStr};
 
 use crate::{
     comment::{Placement, RankEntry},
-    filter::{BaseSet, Filter, FilterKey},
+    filter::{BaseSet, FilterKey},
     id::ProductId,
     language::Language,
     timestamp::Timestamp,
@@ -121,16 +121,6 @@ impl Places {
     pub fn products(&self) -> impl Iterator<Item = &ProductId> {
         self.products.keys()
     }
-}
-
-pub fn base_sets_in<'language>(
-    product: &ProductId,
-    languages: impl IntoIterator<Item = &'language Language>,
-) -> Vec<BaseSet> {
-    let languages = [None].into_iter().chain(languages.into_iter().map(Some));
-    languages
-        .flat_map(|language| Filter::new(language.cloned(), None).base_sets(product))
-        .collect()
 }
 
 /// One difference between a comment's primary item and the data derived from it, or a missing part

@@ -10,6 +10,7 @@ use serde_dynamo::{AttributeValue, Item};
 use super::*;
 use crate::{
     comment::Comment,
+    filter::Filter,
     id::CommentId,
     item::{
         Image, attribute,
