@@ -289,3 +289,28 @@ async fn a_product_of_which_a_rebuild_removes_any_key_begins_anew() {
         );
     }
 }
+
+/// The blocks that the walk has not come to yet are in no list.
+#[tokio::test]
+async fn a_recount_during_a_rebuild_brings_nothing_back_that_the_rebuild_removes() {
+    let own = filled().await;
+    let partition = own.index.keys.partition_of(&product());
+    let rebuild = Rebuild {
+        token: "token".to_owned(),
+        servers: Default::default(),
+        partitions: [partition].into(),
+    };
+    let token = own.index.keys.rebuild_token(partition);
+    own.ask::<()>("SET", &token, &[&rebuild.token]).await;
+    let walked = vec![key("open")];
+    own.index.remove(walked, Some(&rebuild)).await.unwrap();
+    own.index.apply(&additions(100..101)).await.unwrap();
+    own.index.recount(&product()).await.unwrap();
+    let product = product();
+    let query = RankedQuery {
+        count: 100,
+        ..RankedQuery::new(&product, &Filter::ANY)
+    };
+    let (_, found) = own.index.ranked(&[query]).await.unwrap().remove(0);
+    assert_eq!((found.all, found.comments.len()), (1, 1));
+}
