@@ -239,9 +239,10 @@ mod tests {
 
     #[test]
     fn a_bill_by_hand() {
-        // A million views of half a unit, and of half a unit for the record; a million writes of 12 units, half an invocation and
-        // 0.002 GB-seconds; a million comments of 20 KB, half of it in the table, 4 units of upkeep
-        // and 0.5 GB in Redis, on two small nodes.
+        // A million page views take half a unit, and half a unit for the record. A million writes take
+        // 12 units, half an invocation and 0.002 GB-seconds each. A million comments have 20 KB, half of
+        // it in the table, and take 4 units of upkeep. Together they have 0.5 GB in Redis, on two small
+        // nodes.
         let redis = 2.0 * 0.0256 * 730.0;
         let ours = [
             0.125,
@@ -324,8 +325,8 @@ mod tests {
             front: 25.0,
             ..month(1e6, 1e6, 0.0)
         };
-        // 0.5 for the record, a quarter of 3.5 and three quarters of 1.5 units a view; 2 units a
-        // write and 2 more for each of nine in ten.
+        // A view takes 0.5 units for the record, and 2 on average: a quarter of the views take 3.5, the
+        // others 1.5. A write takes 2 units, and nine in ten take 2 more.
         check(&design, &month, [0.3125, 2.375, 0.0, 0.0, 0.0, 0.0, 0.0]);
     }
 

@@ -3,9 +3,9 @@
 -- A change first reads all keys that it changes, and computes their counts. Then it writes. A member is counted where ZADD
 -- says that it was added, or where it was found to be removed.
 --
--- While a slot moves, the server that gives it away creates no key, and takes a key that has become empty for one that has
--- moved. So a change creates a key before it changes others, and never touches a key again that it has emptied. If the
--- first write fails, nothing has changed, and the caller tries again.
+-- While a slot moves, the server that gives it away creates no key. A key that has become empty has moved, to it. So an edit
+-- creates a key before it changes others, and never touches a key again that it has emptied. If the first write of an edit
+-- fails, that edit has changed nothing, and the caller tries again.
 
 local COUNT_MAX = 65535 -- two bytes
 

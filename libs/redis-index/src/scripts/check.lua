@@ -3,7 +3,8 @@
 -- ARGV:
 -- - '1' to repair
 -- - the part: a key's name behind the product. The totals and the open block are one part, the keys of a node another
--- - members of a block that are no comments of their score
+-- - members of a block that are no comments of their score.
+--
 -- Returns right, wrong, or stray for a part that no other key names.
 --
 -- A repair begins with the root. Then come each group, its blocks and the group again, and at the end the open block with
