@@ -303,12 +303,20 @@ fn duplicates_units(items_bytes: &[usize]) -> f64 {
 }
 
 fn pagemark_page_units(item_bytes: usize) -> PageUnits {
-    PageUnits {
-        // The newest comments may lack their ranks, so the API reads two pages.
-        front: query_units(count(2 * PAGE_SIZE * item_bytes)),
-        // One comment more than a page shows.
-        numbered: query_units(count((PAGE_SIZE + 1) * item_bytes)),
+    let mut of_front_pages = 0.0;
+    // Those that fill no archive page yet are on the front page, so all its sizes are as frequent.
+    for shown in PAGE_SIZE..2 * PAGE_SIZE {
+        of_front_pages += query_units(count(items_read(shown) * item_bytes));
     }
+    PageUnits {
+        front: of_front_pages / count(PAGE_SIZE),
+        numbered: query_units(count(items_read(PAGE_SIZE) * item_bytes)),
+    }
+}
+
+/// The API reads one comment more than a page shows, and so sees whether others follow.
+fn items_read(shown: usize) -> usize {
+    shown + 1
 }
 
 fn four_indexes(change: &Change, depth: u32, counters: KeepCounters) -> Design {
@@ -484,6 +492,11 @@ mod tests {
             [10.0; 5],
         ];
         assert_eq!(units, expected);
+        // A front page reads 21 to 40 items: 21 take two half units, 22 to 40 three.
+        assert_eq!(
+            designs[0].page_read_units[0].front,
+            (1.0 + 19.0 * 1.5) / 20.0
+        );
     }
 
     #[test]
