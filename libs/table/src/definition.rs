@@ -10,6 +10,7 @@ use aws_sdk_dynamodb::{
         ProjectionType, ScalarAttributeType,
     },
 };
+use itertools::Itertools;
 use model::{
     item::{UNPUBLISHED_KEYS, attribute},
     primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
@@ -33,14 +34,19 @@ pub const AUTHORS: &str = "authors";
 /// the comments there ([`model::item::UNPUBLISHED_KEYS`]).
 pub const MODERATION: &str = "moderation";
 
+/// The indexes with their partition and sort keys, the one that pages are read from first. An item
+/// without both is not in the index.
+pub(crate) const INDEX_KEYS: [(&str, [&str; 2]); 4] = [
+    (GSI, [attribute::SK, attribute::CD]),
+    (PRIMARIES, PRIMARIES_KEYS),
+    (AUTHORS, [attribute::AUTHOR_ID, attribute::PK]),
+    (MODERATION, UNPUBLISHED_KEYS),
+];
+
 pub fn attribute_definitions() -> Result<Vec<AttributeDefinition>, BuildError> {
-    let of_table_and_gsi = [attribute::PK, attribute::SK, attribute::CD];
-    let of_sparse_indexes = PRIMARIES_KEYS
-        .into_iter()
-        .chain([attribute::AUTHOR_ID])
-        .chain(UNPUBLISHED_KEYS);
+    let of_indexes = INDEX_KEYS.into_iter().flat_map(|(_, keys)| keys);
     let mut definitions = Vec::new();
-    for name in of_table_and_gsi.into_iter().chain(of_sparse_indexes) {
+    for name in [attribute::PK].into_iter().chain(of_indexes).unique() {
         let definition = AttributeDefinition::builder()
             .attribute_name(name)
             .attribute_type(ScalarAttributeType::S)
@@ -64,30 +70,20 @@ fn key_element(name: &str, kind: KeyType) -> Result<KeySchemaElement, BuildError
         .build()
 }
 
-/// The indexes, the one that pages are read from first.
 pub fn indexes() -> Result<Vec<GlobalSecondaryIndex>, BuildError> {
-    let for_ranks = Projection::builder()
-        .projection_type(ProjectionType::Include)
-        .set_non_key_attributes(Some(PRIMARIES_PROJECTED.map(str::to_owned).into()))
-        .build();
-    Ok(vec![
-        index(
-            GSI,
-            [attribute::SK, attribute::CD],
-            projection(ProjectionType::All),
-        )?,
-        index(PRIMARIES, PRIMARIES_KEYS, for_ranks)?,
-        index(
-            AUTHORS,
-            [attribute::AUTHOR_ID, attribute::PK],
-            projection(ProjectionType::KeysOnly),
-        )?,
-        index(
-            MODERATION,
-            UNPUBLISHED_KEYS,
-            projection(ProjectionType::All),
-        )?,
-    ])
+    let mut indexes = Vec::new();
+    for (name, keys) in INDEX_KEYS {
+        let projection = match name {
+            PRIMARIES => Projection::builder()
+                .projection_type(ProjectionType::Include)
+                .set_non_key_attributes(Some(PRIMARIES_PROJECTED.map(str::to_owned).into()))
+                .build(),
+            AUTHORS => projection(ProjectionType::KeysOnly),
+            _ => projection(ProjectionType::All),
+        };
+        indexes.push(index(name, keys, projection)?);
+    }
+    Ok(indexes)
 }
 
 fn index(

@@ -5,33 +5,22 @@
 //! would lack the comment.
 
 use aws_sdk_dynamodb::types::{AttributeValue, Select};
-use model::item::{attribute, text};
+use model::item::text;
 use process::StoreError;
 use serde_dynamo::Item;
 
 use crate::{
     Table,
-    definition::{AUTHORS, GSI, MODERATION, PRIMARIES},
+    definition::INDEX_KEYS,
     error::{store_error, without_index},
 };
-
-/// The indexes, with the attributes that key them. An item without both is in none.
-const INDEXES: [(&str, [&str; 2]); 4] = [
-    (GSI, [attribute::SK, attribute::CD]),
-    (PRIMARIES, [attribute::SHARD, attribute::PCD]),
-    (AUTHORS, [attribute::AUTHOR_ID, attribute::PK]),
-    (
-        MODERATION,
-        [attribute::UNPUBLISHED, attribute::UNPUBLISHED_CD],
-    ),
-];
 
 impl Table {
     /// The names of the indexes that lack an item, although it has their keys. Eventually
     /// consistent: a write reaches the indexes a moment later. Half a read unit for each index.
     pub async fn indexes_without(&self, item: &Item) -> Result<Vec<&'static str>, StoreError> {
         let mut without = Vec::new();
-        for (index, names) in INDEXES {
+        for (index, names) in INDEX_KEYS {
             let [Some(hash), Some(range)] = names.map(|name| text(item, name)) else {
                 continue;
             };
