@@ -55,6 +55,11 @@ impl Comment {
             id: self.id.clone(),
         }
     }
+
+    /// Whether this is the comment's place in the order of time.
+    pub fn is_at(&self, cd: &Cd) -> bool {
+        self.created_at == cd.created_at && self.id == cd.id
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,8 +1,8 @@
 //! The rows of a page, as the answers to its queries are read.
 
-use std::collections::BTreeSet;
+use std::cmp::Ordering;
 
-use model::{Cd, Order, item::CommentItem};
+use model::{Cd, item::CommentItem};
 
 use crate::{
     page_answer::StoredItem,
@@ -20,21 +20,9 @@ pub(super) struct PageRows<'query> {
     /// Number of rows read. An invalid primary item is none.
     read: usize,
     cut_at: Option<MalformedItem>,
-    ranks: Option<AwaitedRanks<'query>>,
-}
-
-/// The ranks whose rows are still to come.
-#[derive(Debug)]
-struct AwaitedRanks<'query> {
-    remaining: BTreeSet<&'query Cd>,
-    last: Option<&'query Cd>,
-    is_last_passed: bool,
-}
-
-impl AwaitedRanks<'_> {
-    fn are_passed(&self) -> bool {
-        self.remaining.is_empty() || self.is_last_passed
-    }
+    /// The ranks whose rows are still to come, in the order of the query; `None` when each row is
+    /// wanted.
+    awaited: Option<&'query [Cd]>,
 }
 
 impl<'query> PageRows<'query> {
@@ -44,18 +32,13 @@ impl<'query> PageRows<'query> {
             page: Page::default(),
             read: 0,
             cut_at: None,
-            ranks: None,
+            awaited: None,
         }
     }
 
     pub(super) fn with(query: &'query PageQuery, ranks: &'query [Cd]) -> Self {
-        let ranks = AwaitedRanks {
-            remaining: ranks.iter().collect(),
-            last: ranks.last(),
-            is_last_passed: false,
-        };
         Self {
-            ranks: Some(ranks),
+            awaited: Some(ranks),
             ..Self::all(query)
         }
     }
@@ -80,7 +63,7 @@ impl<'query> PageRows<'query> {
     }
 
     fn is_complete(&self) -> bool {
-        self.read >= self.limit() && self.ranks.as_ref().is_none_or(AwaitedRanks::are_passed)
+        self.read >= self.limit() && self.awaited.is_none_or(<[Cd]>::is_empty)
     }
 
     /// Whether nothing more is read: the page is complete, or too many rows without a rank lie
@@ -124,18 +107,22 @@ impl<'query> PageRows<'query> {
         }
     }
 
-    /// Whether the row with this key is wanted. Otherwise it is only named.
+    /// Whether the row with this key is wanted. Otherwise it is only named. Ranks and rows have one
+    /// order, so no row follows for the ranks before this one.
     fn is_wanted(&mut self, cd: &Cd) -> bool {
-        let Some(ranks) = &mut self.ranks else {
+        let Some(awaited) = &mut self.awaited else {
             return true;
         };
-        if ranks.remaining.remove(cd) {
-            return true;
+        while let [rank, rest @ ..] = *awaited {
+            match self.query.order.compare(rank, cd) {
+                Ordering::Less => *awaited = rest,
+                Ordering::Equal => {
+                    *awaited = rest;
+                    return true;
+                }
+                Ordering::Greater => break,
+            }
         }
-        ranks.is_last_passed |= ranks.last.is_some_and(|last| match self.query.order {
-            Order::Newest => cd < last,
-            Order::Oldest => cd > last,
-        });
         self.page.others.push(cd.clone());
         false
     }

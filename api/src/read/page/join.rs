@@ -188,14 +188,12 @@ impl<'page> Join<'page> {
             .flatten()
             .max_by(|a, b| ranks.order.compare(a, b))
             .filter(|_| cut_short);
-        let mut comments: BTreeMap<Cd, Comment> = comments
-            .into_iter()
-            .map(|comment| (comment.cd(), comment))
-            .collect();
+        // The rows are those of some of the ranks, in the same order.
+        let mut comments = comments.into_iter().peekable();
         let places = ranks
             .comments
             .iter()
-            .map(|cd| (cd.clone(), comments.remove(cd)))
+            .map(|cd| (cd.clone(), comments.next_if(|comment| comment.is_at(cd))))
             .collect();
         let (unranked, beyond): (Vec<Cd>, Vec<Cd>) =
             others.into_iter().partition(|cd| ranks.is_within(cd));
