@@ -1,7 +1,7 @@
 //! Comment ids and product ids.
 
 use derive_more::Display;
-use percent_encoding::percent_decode_str;
+use percent_encoding::{percent_decode_str, percent_encode_byte};
 use serde::{Deserialize, Serialize};
 use ulid::Ulid;
 
@@ -21,6 +21,9 @@ const GREATEST: char = 'z';
 pub(crate) fn is_dot_segment(text: &str) -> bool {
     matches!(text, "." | "..")
 }
+
+/// What is percent-encoded in a product id inside keys.
+const SEPARATORS: [char; 7] = ['/', '#', '~', '%', '{', '}', ' '];
 
 fn is_id_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
@@ -159,15 +162,11 @@ impl ProductId {
     pub fn escaped(&self) -> String {
         let mut escaped = String::with_capacity(self.0.len());
         for character in self.0.chars() {
-            match character {
-                '/' => escaped.push_str("%2F"),
-                '#' => escaped.push_str("%23"),
-                '~' => escaped.push_str("%7E"),
-                '%' => escaped.push_str("%25"),
-                '{' => escaped.push_str("%7B"),
-                '}' => escaped.push_str("%7D"),
-                ' ' => escaped.push_str("%20"),
-                other => escaped.push(other),
+            match u8::try_from(character) {
+                Ok(byte) if SEPARATORS.contains(&character) => {
+                    escaped.push_str(percent_encode_byte(byte));
+                }
+                _ => escaped.push(character),
             }
         }
         escaped
@@ -176,6 +175,9 @@ impl ProductId {
     /// Refuses text that [`ProductId::escaped`] does not produce, so each product has exactly one
     /// spelling in keys.
     pub fn from_escaped(escaped: &str) -> Result<Self, InvalidInput> {
+        if !escaped.contains(SEPARATORS) {
+            return Self::parse_stored(escaped);
+        }
         let decoded = percent_decode_str(escaped)
             .decode_utf8()
             .map_err(|_| not_escaped(escaped))?;

@@ -31,7 +31,7 @@ mod image;
 pub mod primaries;
 
 pub use image::{Image, incomplete};
-use primaries::{PRIMARIES_KEYS, PrimariesKey};
+use primaries::{PRIMARIES_KEYS, PrimariesKey, primaries_shard};
 
 pub mod attribute {
     pub const PK: &str = "pk";
@@ -387,17 +387,25 @@ impl<Blob, Text: Deref<Target = str>> CommentItem<Blob, Text> {
         let revision = Revision::parse(revision)
             .map_err(|error| self.malformed(attribute::REVISION, error.problem))?;
         if self.is_primary() && placed.status.is_published() {
-            let PrimariesKey { shard, pcd } = placed.primaries_key();
-            for (name, found, right) in [
-                (attribute::SHARD, &self.shard, shard),
-                (attribute::PCD, &self.pcd, pcd),
-            ] {
-                if found.as_deref() != Some(&right) {
-                    return Err(self.malformed(name, format!("is missing or not {right:?}")));
-                }
-            }
+            self.check_primaries_key(placed)?;
         }
         Ok(revision)
+    }
+
+    /// The keys are compared by their parts: `sk` and `cd` are valid, so they hold product and
+    /// instant as the keys must spell them. Writing the keys takes a tenth of the time of a page.
+    fn check_primaries_key(&self, placed: &PlacedComment) -> Result<(), Malformed> {
+        let shard = primaries_shard(PrimariesKey::shard_of(&placed.placement.product));
+        if self.shard.as_deref() != Some(&shard) {
+            return Err(self.malformed(attribute::SHARD, format!("is missing or not {shard:?}")));
+        }
+        let pcd = self.pcd.as_deref().and_then(|pcd| pcd.split_once('#'));
+        let product = self.sk.split(['#', '/']).nth(1);
+        if pcd.is_some() && pcd == product.zip(self.cd.as_deref()) {
+            return Ok(());
+        }
+        let PrimariesKey { pcd, .. } = placed.primaries_key();
+        Err(self.malformed(attribute::PCD, format!("is missing or not {pcd:?}")))
     }
 
     fn comment(
