@@ -195,6 +195,19 @@ impl Redis {
         let of_clients = memory_field(&info, "mem_clients_normal")?;
         Ok(used.saturating_sub(of_clients))
     }
+
+    /// How long the server has worked for scripts since its statistics were reset, in microseconds.
+    pub(crate) async fn script_us(&mut self) -> anyhow::Result<f64> {
+        let info: redis::InfoDict = redis::cmd("INFO")
+            .arg("commandstats")
+            .query_async(&mut self.connection)
+            .await?;
+        let of_scripts: String = info.get("cmdstat_evalsha").context("no script has run")?;
+        let us = of_scripts
+            .split(',')
+            .find_map(|field| field.strip_prefix("usec="));
+        Ok(us.context("the time of scripts")?.parse()?)
+    }
 }
 
 /// Connects to a Redis that answers.

@@ -3,9 +3,9 @@
 //!
 //! Rounds alternate; each turn has separate comments. The handler gets Lambda events of 100
 //! records. The bare side sends the two `ZADD`s of each comment in pipelines of the same 100
-//! comments, by the same client library. Comments are drawn in the order of their times. Its keys and members are already text, while the handler
+//! comments, by the same client library. Its keys and members are already text, while the handler
 //! must still read images and plan edits. The handler also keeps counts and the set of products,
-//! atomically with each comment's edit.
+//! atomically with each comment's edit. Comments are drawn in the order of their times.
 
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use model::{Comment, ProductId};
 use page_index::PageIndex;
 use redis_index::RedisIndexConfig;
 
+use super::server_time;
 use crate::{
     measure::{Effort, Rounds, as_f64, timed},
     report::{BenchReport, count},
@@ -45,6 +46,7 @@ pub(crate) async fn measure(
         effort.rounds
     ));
     rates(report, effort).await?;
+    server_time::measure(report, comments * 3 / 10, effort).await?;
 
     report.step(&format!("{} comments inside the process", count(comments)));
     let mut workload = Comments::new(3)?.in_order();
