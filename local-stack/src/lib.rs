@@ -14,7 +14,7 @@ mod data_dir;
 pub mod demo;
 pub mod engine;
 pub mod event_source_mapping;
-mod export;
+pub mod export;
 mod file_lock;
 pub mod import;
 mod index_host;

@@ -44,4 +44,4 @@ pub use run::progress::{Progress, ProgressMoment, per_second, time_left};
 pub use run::report::{LastRun, Report, Stopped, exit};
 pub use run::settings::JobSettings;
 pub use run::unresolved::remembered as unresolved_comments;
-pub use state::checkpoint::indexes_compared;
+pub use state::checkpoint::{indexes_compared, said_of_indexes};

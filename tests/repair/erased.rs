@@ -63,6 +63,10 @@ async fn an_erasure_names_what_it_cannot_delete() {
         said.contains(&format!("{count} comments of the author would be deleted")),
         "{said}"
     );
+    assert!(
+        said.contains("by the table's indexes, which no audit has compared"),
+        "{said}"
+    );
     assert_eq!(comments_of_author(&stores.table).await, of_author);
     // Another tool breaks one of the comments.
     let id = CommentId::parse(of_author[0].strip_prefix("COMMENT#").unwrap()).unwrap();

@@ -26,7 +26,7 @@ const NAMED_MAX: usize = 10;
 
 /// Who publishes the reviews, and where.
 #[derive(Debug, Clone)]
-pub(crate) struct Publisher {
+pub struct Publisher {
     pub(crate) name: String,
     pub(crate) site: PublicUrl,
 }

@@ -33,8 +33,8 @@ use model::{
 };
 use process::now;
 use repair_job::{
-    JobSettings, Journal, Progress, Window, indexes_compared, journal_from, journal_to,
-    other_spellings, reaches_back_to, unresolved_comments,
+    JobSettings, Journal, Progress, Window, journal_from, journal_to, other_spellings,
+    reaches_back_to, said_of_indexes, unresolved_comments,
 };
 use serde::{Deserialize, Serialize};
 use serde_dynamo::Item;
@@ -42,8 +42,8 @@ use table::{ItemKey, Table};
 
 use crate::import::{to_line, to_product_line};
 use google_reviews::Feed;
-pub(crate) use google_reviews::Publisher;
-pub(crate) use target::ExportTarget;
+pub use google_reviews::Publisher;
+pub use target::ExportTarget;
 
 /// Few, because the embedded engine answers one call at a time.
 const PRODUCTS_AT_ONCE: usize = 4;
@@ -54,7 +54,7 @@ const READS_AT_ONCE: usize = 16;
 const SCANNED_MAX: u32 = 2_000;
 const NOT_KEPT: &str = "what was read cannot be kept in a temporary file";
 
-pub(crate) struct Export<'run> {
+pub struct Export<'run> {
     table: &'run Table,
     named: BTreeSet<(CommentId, ProductId)>,
     /// Number of items that the export lacks, because they cannot be read.
@@ -65,7 +65,7 @@ pub(crate) struct Export<'run> {
 
 /// What an export holds.
 #[derive(Debug, Serialize)]
-pub(crate) struct ExportedComments {
+pub struct ExportedComments {
     comments: u64,
     /// How many of them were read again at the end.
     read_again: u64,
@@ -99,7 +99,7 @@ impl StagedLine {
 }
 
 impl<'run> Export<'run> {
-    pub(crate) fn of(table: &'run Table) -> Self {
+    pub fn of(table: &'run Table) -> Self {
         Self {
             table,
             named: BTreeSet::new(),
@@ -111,7 +111,7 @@ impl<'run> Export<'run> {
     /// Exports all comments, and says what the export holds. The target stays as it was if that
     /// ends early. For a `publisher` they are a feed of its reviews. With `by_table`, comments are
     /// found by a scan of the table itself, not by its indexes.
-    pub(crate) async fn comments(
+    pub async fn comments(
         &mut self,
         target: &ExportTarget,
         publisher: Option<Publisher>,
@@ -199,11 +199,7 @@ impl<'run> Export<'run> {
 
     /// Says since when an audit has compared the indexes, by which the comments were found.
     pub(crate) async fn say_how_found(&self, name: &str) -> anyhow::Result<()> {
-        let compared = match indexes_compared(self.table).await? {
-            Some(at) => format!("which an audit from {at} on has compared with the table"),
-            None => "which no audit has compared with the table yet".to_owned(),
-        };
-        eprintln!("{name}: comments were found by the table's indexes, {compared}");
+        eprintln!("{name}: {}", said_of_indexes(self.table).await?);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use anyhow::Context;
 
 use crate::{blocking::blocking, compression::Compression};
 
-pub(crate) struct ExportTarget {
+pub struct ExportTarget {
     pub(crate) name: String,
     compression: Compression,
     destination: Destination,
@@ -47,7 +47,7 @@ impl Destination {
 
 impl ExportTarget {
     /// The standard output for `-`, or else a file.
-    pub(crate) fn at(path: &Path) -> anyhow::Result<Self> {
+    pub fn at(path: &Path) -> anyhow::Result<Self> {
         let name = if path == Path::new("-") {
             "the standard output".to_owned()
         } else {

@@ -14,6 +14,7 @@ use table::WriteError;
 use crate::{
     find::spellings::other_spellings,
     run::{Job, Run, report::Report},
+    state::checkpoint::said_of_indexes,
 };
 
 const PART: u16 = 100;
@@ -54,6 +55,7 @@ async fn erase(run: &Run<'_>, author: &AuthorId) -> Result<(), StoreError> {
         format!("{left} comments of the author would be deleted")
     };
     run.ledger.add_note(note);
+    run.ledger.add_note(said_of_indexes(&run.job.table).await?);
     for spelling in other_spellings(&run.job.table, author).await? {
         run.ledger.add_note(format!(
             "there are comments of {:?}, another spelling of the id: they are not erased",

@@ -88,6 +88,18 @@ pub(crate) async fn segment_states(
         .collect())
 }
 
+/// For a person: how far the comments can be trusted that were found by the table's indexes. DynamoDB
+/// promises that an index becomes complete, other engines have lost entries (ADR 95).
+pub async fn said_of_indexes(table: &Table) -> Result<String, StoreError> {
+    let compared = match indexes_compared(table).await? {
+        Some(at) => format!("which an audit from {at} on has compared with the table"),
+        None => "which no audit has compared with the table yet".to_owned(),
+    };
+    Ok(format!(
+        "comments were found by the table's indexes, {compared}"
+    ))
+}
+
 /// When the oldest of the passes began that last compared each part of the table with its indexes.
 /// `None` while some part never was, with any number of segments.
 pub async fn indexes_compared(table: &Table) -> Result<Option<Timestamp>, StoreError> {
