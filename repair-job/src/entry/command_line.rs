@@ -83,15 +83,17 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> 
             segments,
             quarantine,
             s3_url,
+            disk_is_full,
         } => {
             let quarantine = match quarantine {
                 Some(place) => Some(Quarantine::connect(place, s3_url.as_deref()).await),
                 None => None,
             };
-            let status = job
+            let mut status = job
                 .status(*segments, quarantine.as_ref())
                 .await
                 .context("the status is not known")?;
+            status.disk_is_full = *disk_is_full;
             let exit_code = status.verdict().exit_code();
             return command_output(args, &status.json(), &status, exit_code);
         }
