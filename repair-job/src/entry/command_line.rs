@@ -103,7 +103,7 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> 
         RepairCommand::Quarantine(options) => {
             async { job.quarantine(&options.connect().await).await }.boxed()
         }
-        RepairCommand::Rebuild { segments } => job.rebuild(*segments).boxed(),
+        RepairCommand::Rebuild { segments } => job.rebuild_by_command(*segments).boxed(),
         RepairCommand::Erase { author } => job.erase(author).boxed(),
     };
     let report = run.await;
