@@ -15,6 +15,10 @@ use std::{
     os::unix::{fs::PermissionsExt, net::SocketAddr},
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -129,6 +133,7 @@ pub struct Stores {
     pub index_state: watch::Receiver<KeeperState>,
     /// The folder of the quarantine.
     pub quarantine: PathBuf,
+    pub disk_is_full: Arc<AtomicBool>,
     /// `None` for a table in another engine, which commands reach by its URL.
     pub(crate) engine: Option<EnginePort>,
 }
@@ -248,6 +253,7 @@ async fn begin(mut body: Incoming, stores: Stores) -> anyhow::Result<BoxBody<Byt
     )?;
     args.validate().map_err(anyhow::Error::msg)?;
     args.set_quarantine(QuarantineLocation::Folder(stores.quarantine.clone()));
+    args.set_disk_is_full(stores.disk_is_full.load(Ordering::Relaxed));
     let (lines, mut written) = mpsc::channel(1);
     // A run whose client has gone stores its position first.
     tokio::spawn(Box::pin(run(args, body, stores, lines)));

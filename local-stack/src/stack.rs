@@ -143,6 +143,7 @@ impl Stack {
             index: index.clone(),
             index_state: index_state.clone(),
             quarantine,
+            disk_is_full: Arc::clone(&settings.api.disk_is_full),
             engine: engine.as_deref().map(Engine::port),
         };
         let controlled = control.serve(stores, mappings.clone());

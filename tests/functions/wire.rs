@@ -194,6 +194,14 @@ async fn region_and_credentials_of_the_environment_are_those_of_any_engine() {
     )
     .unwrap();
     let profiles = profiles.to_str().unwrap();
+    let home = folder.path().to_str().unwrap();
+    std::fs::create_dir(folder.path().join(".aws")).unwrap();
+    std::fs::write(
+        folder.path().join(".aws/config"),
+        "[default]\nregion = eu-north-1\n\n[profile shop]\nregion = eu-west-3\n\
+         aws_access_key_id = OFTHESHOP\naws_secret_access_key = secret\n",
+    )
+    .unwrap();
     let variables = [
         ("AWS_REGION", "eu-central-1"),
         ("AWS_ACCESS_KEY_ID", "OFAVARIABLE"),
@@ -208,6 +216,11 @@ async fn region_and_credentials_of_the_environment_are_those_of_any_engine() {
             ],
             "OFAPROFILE/*/us-west-2/",
         ),
+        (
+            &[("HOME", home), ("AWS_PROFILE", "shop")],
+            "OFTHESHOP/*/eu-west-3/",
+        ),
+        (&[("HOME", home)], "local/*/eu-north-1/"),
         (&[], "local/*/local/"),
     ] {
         let signatures: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -229,6 +242,18 @@ async fn region_and_credentials_of_the_environment_are_those_of_any_engine() {
         }
         assert!(!signatures.lock().unwrap().is_empty());
     }
+    // A profile that is not there is not replaced by constants.
+    let nowhere = export(
+        "http://127.0.0.1:1",
+        &[("HOME", home), ("AWS_PROFILE", "shopp")],
+    )
+    .await
+    .expect(1);
+    assert!(
+        nowhere.stderr.contains("profile `shopp` was not defined"),
+        "{nowhere:?}"
+    );
+    assert_eq!(nowhere.stderr.lines().count(), 1, "{nowhere:?}");
 }
 
 #[tokio::test]

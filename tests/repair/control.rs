@@ -1,6 +1,9 @@
 //! The control socket of a stack: commands of the repair job from another process.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+};
 
 use clap::Parser;
 use local_stack::control::{SOCKET, request};
@@ -173,6 +176,37 @@ async fn garbage_from_clients_harms_nothing() {
         let mut stream = UnixStream::connect(&served.socket).await.unwrap();
         stream.write_all(cut).await.unwrap();
     }
+    assert_eq!(served.run(&["status"]).await.exit_code, 0);
+    served.finish().await;
+}
+
+/// A table that refuses every write is not in order.
+#[tokio::test]
+async fn the_verdict_names_a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings = settings_in(folder.path());
+    let disk_is_full = Arc::clone(&settings.api.disk_is_full);
+    let served = Served {
+        running: Running::start_with(settings).await,
+        socket: folder.path().join(SOCKET),
+        _folder: folder,
+    };
+    // The stack looks at its disk every second.
+    let full = wait_for("the verdict about a full disk", async || {
+        disk_is_full.store(true, Ordering::Relaxed);
+        let status = served.run(&["status"]).await;
+        if status.output.contains("the disk is full") {
+            Ok(status)
+        } else {
+            Err(status)
+        }
+    })
+    .await;
+    assert_eq!(full.exit_code, exit::DRIFT_FOUND | exit::DRIFT_LEFT);
+    let verdict = full.output.lines().next().unwrap();
+    let said = "pages are served, repair is needed: the disk is full";
+    assert!(verdict.starts_with(said), "{verdict}");
+    disk_is_full.store(false, Ordering::Relaxed);
     assert_eq!(served.run(&["status"]).await.exit_code, 0);
     served.finish().await;
 }

@@ -332,6 +332,35 @@ async fn the_hourly_function_runs_all_commands_and_prints_its_metrics() {
     stores.finish().await;
 }
 
+/// Redis was lost, and is filled within a second. A person who read about the loss comes later, and
+/// would take the numbered pages away again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rebuild_command_leaves_alone_what_was_just_rebuilt_unless_it_is_repeated() {
+    const REBUILT: &str = "3 comments read";
+    let stores = Stores::start_with_redis().await;
+    stores.fill(3).await;
+    stores.rebuild().await;
+    let looked = run(&stores, &["rebuild"]).await.expect(0);
+    assert!(
+        looked.stdout.contains("does nothing the first time"),
+        "{looked:?}"
+    );
+    for (word, is_rebuilt) in [("first", false), ("second", true), ("third", false)] {
+        let ended = run(&stores, &["rebuild", "--apply"]).await.expect(0);
+        let said = if is_rebuilt {
+            REBUILT
+        } else {
+            "so nothing is done"
+        };
+        assert!(ended.stdout.contains(said), "the {word} command: {ended:?}");
+    }
+    // What is not ready is rebuilt at once.
+    stores.index.begin_rebuild().await.unwrap();
+    let ended = run(&stores, &["rebuild", "--apply"]).await.expect(0);
+    assert!(ended.stdout.contains(REBUILT), "{ended:?}");
+    stores.finish().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_command_that_only_looks_says_so_by_its_words_and_exit_code() {
     let stores = Stores::start_with_redis().await;

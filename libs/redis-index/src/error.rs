@@ -1,6 +1,6 @@
 //! What an error of Redis means for the caller.
 
-use std::{error::Error, sync::Arc};
+use std::{error::Error, fmt::Display, sync::Arc};
 
 use process::{Remedy, Store, StoreError};
 
@@ -49,6 +49,21 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     };
     // The detail says everything that its causes say.
     StoreError::of(remedy, Store::PageIndex, format!("{error}{hint}"), None)
+}
+
+/// Like [`store_error`]. An error without an answer, such as a refused connection, does not say
+/// where: it gets the address of the server.
+pub(crate) fn store_error_at(server: &dyn Display, error: redis::RedisError) -> StoreError {
+    let is_unanswered = error.kind() == redis::ErrorKind::Io;
+    match store_error(error) {
+        StoreError::Call {
+            remedy,
+            store,
+            detail,
+            source,
+        } if is_unanswered => StoreError::of(remedy, store, format!("{server}: {detail}"), source),
+        answered @ (StoreError::Call { .. } | StoreError::Malformed(_)) => answered,
+    }
 }
 
 fn remedy_of_answer(error: &redis::ServerError) -> Remedy {

@@ -27,7 +27,7 @@ use process::{Store, StoreError};
 use redis::FromRedisValue;
 
 use connection::{Connection, Routed};
-use error::store_error;
+use error::{store_error, store_error_at};
 pub use iam::IamLogin;
 use keys::Keys;
 use scripts::{Scripts, Sizes};
@@ -96,10 +96,10 @@ impl RedisIndex {
         call: impl Future<Output = redis::RedisResult<T>>,
     ) -> Result<T, StoreError> {
         match tokio::time::timeout(self.timeout * 2, call).await {
-            Ok(answer) => answer.map_err(store_error),
+            Ok(answer) => answer.map_err(|error| store_error_at(&self.connection, error)),
             Err(_) => Err(StoreError::unavailable(
                 Store::PageIndex,
-                "no answer in time",
+                format!("{}: no answer in time", self.connection),
             )),
         }
     }

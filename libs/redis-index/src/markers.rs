@@ -18,7 +18,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use crate::{
     RedisIndex,
     connection::{Node, Routed},
-    error::store_error,
+    error::store_error_at,
 };
 
 /// The oldest server version that knows `#!lua`. Valkey also reports a Redis version, at least 7.2.
@@ -189,7 +189,7 @@ fn lacking(node: &Node, what: &str, error: RedisError) -> StoreError {
     if error.kind() == ErrorKind::Server(ServerErrorKind::ResponseError) {
         refuse(node, &format!("it has no {what}: {error}"))
     } else {
-        store_error(error)
+        store_error_at(&format_args!("Redis at {}", node.name()), error)
     }
 }
 

@@ -32,7 +32,7 @@ use crate::{
     run::{IndexAnswer, Job, Run, answer_of_index, report::Report, settings::ms, unresolved},
     state::{
         confirm::remember_rebuild,
-        filling::{Filling, RESUMES, Wanted, fill},
+        filling::{Filling, RESUMES, Wanted, fill, has_just_been_rebuilt},
     },
 };
 
@@ -43,6 +43,8 @@ const STOPPED_AT: &str =
 const PASSES_MAX: u32 = 10;
 /// A pass over the journal that takes no longer is the last, in milliseconds.
 const PASS_MS_SHORT: i64 = 60_000;
+
+const JUST_REBUILT: &str = "the page index is ready and was rebuilt a moment ago";
 
 /// Pause between two looks at a rebuild that is under way.
 const LEASE_PAUSE: Duration = Duration::from_secs(1);
@@ -55,7 +57,17 @@ impl Job {
     /// nothing is left to do. A function that fills the page index would otherwise leave a command
     /// no turn.
     pub async fn rebuild(&self, readers: u32) -> Report {
-        let mut wanted = Wanted::All;
+        self.rebuild_or_wait(readers, Wanted::All).await
+    }
+
+    /// A rebuild that a person asks for. If the page index is ready, and was rebuilt a moment ago,
+    /// nothing is done: the person may not know it yet. Asked once more, it is rebuilt.
+    pub(crate) async fn rebuild_by_command(&self, readers: u32) -> Report {
+        let wanted = Wanted::AllUnlessJustRebuilt;
+        self.rebuild_or_wait(readers, wanted).await
+    }
+
+    async fn rebuild_or_wait(&self, readers: u32, mut wanted: Wanted) -> Report {
         loop {
             let report = self.rebuild_wanted(readers, wanted).await;
             let Some(holder) = &report.held_by else {
@@ -64,7 +76,7 @@ impl Job {
             if self.stop.reason().is_some() {
                 return report;
             }
-            if wanted == Wanted::All {
+            if wanted != Wanted::AllUnlessReady {
                 tracing::warn!(holder, "waiting for another rebuild");
                 self.progress.wait_for("another rebuild of the page index");
                 wanted = Wanted::AllUnlessReady;
@@ -106,8 +118,11 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
     let Some(filling) = Filling::begin(run, &described.id, wanted).await? else {
-        run.ledger
-            .add_note("another rebuild has made the page index ready meanwhile".to_owned());
+        run.ledger.add_note(if wanted == Wanted::AllUnlessReady {
+            "another rebuild has made the page index ready meanwhile".to_owned()
+        } else {
+            format!("{JUST_REBUILT}, so nothing is done; the same command once more rebuilds it")
+        });
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
@@ -160,11 +175,17 @@ async fn say_what_it_would_do(
             not_ready += 1;
         }
     }
+    let would_do = if not_ready == 0 && has_just_been_rebuilt(&run.job.table).await? {
+        format!("{JUST_REBUILT}, so --apply does nothing the first time")
+    } else {
+        format!(
+            "with --apply, all are emptied and filled with about {} comments, and numbered pages are 503 meanwhile",
+            described.items / ITEMS_PER_COMMENT
+        )
+    };
     run.ledger.add_note(format!(
-        "{not_ready} of {} partitions of the page index are not ready; with --apply, all are emptied and filled with about {} \
-         comments, and numbered pages are 503 meanwhile",
-        readiness.len(),
-        described.items / ITEMS_PER_COMMENT
+        "{not_ready} of {} partitions of the page index are not ready; {would_do}",
+        readiness.len()
     ));
     Ok(())
 }

@@ -56,6 +56,8 @@ pub struct JobStatus {
     pub running: Vec<(String, String)>,
     /// Batches in quarantine; `None` when the place is not configured.
     pub quarantined: Option<usize>,
+    /// Whether the table takes no writes, because its disk has no room. Only `pagemark up` knows it.
+    pub disk_is_full: bool,
 }
 
 /// What a person must know first.
@@ -92,7 +94,7 @@ impl JobStatus {
             let then = if is_rebuilt {
                 "being rebuilt, nothing to do"
             } else {
-                "the next run fills or confirms them; `rebuild --apply` is faster"
+                "the next run fills or confirms them"
             };
             return Verdict::Unavailable(format!(
                 "{not_ready} of {partitions} partitions are not ready, {then}"
@@ -110,6 +112,9 @@ impl JobStatus {
     fn needs(&self) -> Vec<String> {
         const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED;
         let mut needs = Vec::new();
+        if self.disk_is_full {
+            needs.push("the disk is full, and nothing can be written: make room".to_owned());
+        }
         if !self.journal_reaches_back {
             needs.push(
                 "the journal does not reach back to the watermark: `audit --apply`".to_owned(),
@@ -198,6 +203,7 @@ impl Job {
                 .map(|(scope, lease)| (scope, describe(&lease)))
                 .collect(),
             quarantined,
+            disk_is_full: false,
         })
     }
 }
@@ -375,6 +381,7 @@ mod tests {
             index_scanned_since: None,
             running: Vec::new(),
             quarantined: Some(0),
+            disk_is_full: false,
         }
     }
 
@@ -393,11 +400,23 @@ mod tests {
         let mut unresolved = in_order();
         unresolved.last_runs[0].exit_code = exit::UNRESOLVED;
         unresolved.quarantined = Some(2);
+        let mut full = in_order();
+        full.disk_is_full = true;
         for (status, exit_code, said) in [
             (in_order(), 0, "in order"),
             (unreachable, 32, "numbered pages are unavailable: no answer"),
-            (lost, 32, "3 of 11 partitions are not ready, the next run"),
+            // No advice to rebuild: a stack begins to do it within a second.
+            (
+                lost,
+                32,
+                "3 of 11 partitions are not ready, the next run fills or confirms them",
+            ),
             (rebuilt, 32, "being rebuilt, nothing to do"),
+            (
+                full,
+                12,
+                "pages are served, repair is needed: the disk is full",
+            ),
             (
                 unresolved,
                 12,

@@ -83,15 +83,17 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> 
             segments,
             quarantine,
             s3_url,
+            disk_is_full,
         } => {
             let quarantine = match quarantine {
                 Some(place) => Some(Quarantine::connect(place, s3_url.as_deref()).await),
                 None => None,
             };
-            let status = job
+            let mut status = job
                 .status(*segments, quarantine.as_ref())
                 .await
                 .context("the status is not known")?;
+            status.disk_is_full = *disk_is_full;
             let exit_code = status.verdict().exit_code();
             return command_output(args, &status.json(), &status, exit_code);
         }
@@ -101,7 +103,7 @@ pub async fn run_on(job: &Job, args: &RunArgs) -> anyhow::Result<CommandOutput> 
         RepairCommand::Quarantine(options) => {
             async { job.quarantine(&options.connect().await).await }.boxed()
         }
-        RepairCommand::Rebuild { segments } => job.rebuild(*segments).boxed(),
+        RepairCommand::Rebuild { segments } => job.rebuild_by_command(*segments).boxed(),
         RepairCommand::Erase { author } => job.erase(author).boxed(),
     };
     let report = run.await;

@@ -124,6 +124,13 @@ impl RunArgs {
             *quarantine = Some(place);
         }
     }
+
+    /// Says whether the table's disk is full, for the status.
+    pub fn set_disk_is_full(&mut self, is_full: bool) {
+        if let RepairCommand::Status { disk_is_full, .. } = &mut self.command {
+            *disk_is_full = is_full;
+        }
+    }
 }
 
 /// What the repair job can do.
@@ -150,7 +157,8 @@ pub enum RepairCommand {
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready. Without --apply, only say
     /// whether it is ready. It waits for another one under way, and has nothing to do if the page
-    /// index is ready then.
+    /// index is ready then. Nor has it if the page index is ready and was rebuilt within the last
+    /// minute, unless it is repeated.
     ///
     /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without
     /// totals, and numbered pages answer 503.
@@ -193,6 +201,9 @@ pub enum RepairCommand {
         /// Endpoint of a local S3.
         #[arg(long, env = "PAGEMARK_S3_URL", value_name = "URL", value_parser = process::aws::parse_endpoint)]
         s3_url: Option<String>,
+        /// Whether the table's disk is full, which only the stack knows that runs the command.
+        #[arg(skip)]
+        disk_is_full: bool,
     },
 }
 

@@ -19,7 +19,7 @@ use page_index::{IndexPartition, PageIndex, Rebuild};
 use parking_lot::Mutex;
 use process::{Remedy, StoreError, now};
 use serde::{Deserialize, Serialize};
-use table::{InvalidEntry, Position};
+use table::{InvalidEntry, Position, Table};
 use tokio::time::Instant;
 
 use crate::{
@@ -28,12 +28,15 @@ use crate::{
         index_snapshot::{IndexScope, RepairScope},
         pipeline::{Finder, Finding, Pipeline},
     },
-    run::{Job, Run},
+    run::{Job, RUN, Run, report::LastRun},
     state::checkpoint::STORE_EVERY,
 };
 
 const REBUILD: &str = "rebuild";
 const PROGRESS: &str = "progress";
+
+/// How long ago a rebuild may be that a person does not know of yet, in milliseconds.
+const MOMENT_MS: i64 = 60_000;
 
 /// Maximum number of entries read in one call. An answer also ends after a megabyte.
 const READ_LIMIT: u32 = 4_000;
@@ -46,6 +49,8 @@ pub(crate) enum Wanted {
     All,
     /// Nothing if readers may believe the whole page index already.
     AllUnlessReady,
+    /// Nothing if, besides, it was rebuilt a moment ago.
+    AllUnlessJustRebuilt,
     /// The partitions without any marker. An earlier rebuild of them is resumed.
     Missing,
 }
@@ -69,6 +74,15 @@ pub(crate) struct Filling<'run> {
     stored_at: Mutex<Instant>,
 }
 
+/// Whether the last rebuild was a moment ago, and not one that had nothing to do.
+pub(crate) async fn has_just_been_rebuilt(table: &Table) -> Result<bool, StoreError> {
+    let last: Option<LastRun> = table.state(RUN, REBUILD).await?;
+    Ok(last.is_some_and(|last| {
+        let ago_ms = now().epoch_ms() - last.ended.epoch_ms();
+        last.checked > 0 && (0..=MOMENT_MS).contains(&ago_ms)
+    }))
+}
+
 impl<'run> Filling<'run> {
     /// Begins a rebuild, or resumes one. `None` when nothing is to be rebuilt.
     pub(crate) async fn begin(
@@ -80,7 +94,15 @@ impl<'run> Filling<'run> {
         let partitions = match wanted {
             Wanted::Missing => index.unmarked().await?,
             Wanted::AllUnlessReady if index.is_ready(table_id, now()).await? => BTreeSet::new(),
-            Wanted::All | Wanted::AllUnlessReady => index.partitions().collect(),
+            Wanted::AllUnlessJustRebuilt
+                if has_just_been_rebuilt(&run.job.table).await?
+                    && index.is_ready(table_id, now()).await? =>
+            {
+                BTreeSet::new()
+            }
+            Wanted::All | Wanted::AllUnlessReady | Wanted::AllUnlessJustRebuilt => {
+                index.partitions().collect()
+            }
         };
         if partitions.is_empty() {
             return Ok(None);

@@ -88,6 +88,7 @@ fn hourly_run() -> repair_job::Invoked {
         index_scanned_since: Some(at),
         running: Vec::new(),
         quarantined: Some(0),
+        disk_is_full: false,
     };
     repair_job::Invoked {
         reports: Vec::new(),

@@ -116,12 +116,18 @@ fn local_credentials(access_key: &str) -> Credentials {
     Credentials::new(access_key, LOCAL, None, None, LOCAL)
 }
 
-/// Those of variables or of a profile, and constants where there are none.
+/// Those of variables or of a profile. Where there are none, they are constants, unless
+/// `AWS_PROFILE` names a profile: it may be misspelled.
 fn configured_credentials() -> CredentialsProviderChain {
     let variables = EnvironmentVariableCredentialsProvider::new();
-    CredentialsProviderChain::first_try("variables", variables)
-        .or_else("profile", ProfileFileCredentialsProvider::builder().build())
-        .or_else(LOCAL, local_credentials(LOCAL))
+    let configured = CredentialsProviderChain::first_try("variables", variables)
+        .or_else("profile", ProfileFileCredentialsProvider::builder().build());
+    let names_profile = std::env::var_os("AWS_PROFILE").is_some_and(|name| !name.is_empty());
+    if names_profile {
+        configured
+    } else {
+        configured.or_else(LOCAL, local_credentials(LOCAL))
+    }
 }
 
 /// Checks the URL of an endpoint.
@@ -179,7 +185,11 @@ pub fn describe<E: ProvideErrorMetadata + Error + 'static>(
         let code = answer.err().code().unwrap_or("an error without a code");
         return format!("{code}: {}", answer.err().message().unwrap_or("no message"));
     }
-    let cause = cause(error);
+    // Where credentials were looked for is a list with a line for each place.
+    let cause = cause(error)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
     if matches!(error, SdkError::TimeoutError(_)) {
         return format!("it is slow or does not answer: {cause}");
     }

@@ -77,6 +77,11 @@ impl Cluster {
         }
     }
 
+    /// The first of the configured nodes.
+    pub(super) fn name(&self) -> &str {
+        self.template.name()
+    }
+
     pub(super) async fn topology(&self) -> RedisResult<Arc<Topology>> {
         match self.known() {
             Some(topology) => Ok(topology),

@@ -14,6 +14,7 @@ mod topology;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use derive_more::Display;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use redis::{
     Client, ErrorKind, Pipeline, RedisError, RedisResult, ServerErrorKind, TlsCertificates, Value,
@@ -38,10 +39,12 @@ const TRIES_MAX: u32 = 6;
 /// slot time to move.
 const TRY_PAUSE: Duration = Duration::from_millis(20);
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Display)]
 pub(super) enum Connection {
     /// One server, or one address with one active server behind it.
+    #[display("Redis at {}", _0.name())]
     Single(Arc<Node>),
+    #[display("the Redis cluster at {}", _0.name())]
     Cluster(Arc<Cluster>),
 }
 

@@ -22,7 +22,7 @@ use redis::FromRedisValue;
 use tempfile::TempDir;
 
 use crate::{
-    RedisIndex, RedisIndexConfig,
+    RedisIndex, RedisIndexConfig, connect,
     connection::{Connection, Routed},
     keys::Keys,
     scripts::{Scripts, Sizes},
@@ -206,4 +206,18 @@ fn removals(numbers: std::ops::Range<i64>) -> Vec<IndexEdit> {
         ));
     }
     edits
+}
+
+/// "Connection refused" alone does not say what an operator has to start.
+#[tokio::test]
+async fn an_error_of_a_server_that_does_not_answer_says_where_it_should_be() {
+    let config = RedisIndexConfig::new("redis://user:secret@127.0.0.1:1");
+    let said = connect(&config)
+        .unwrap()
+        .ping()
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("Redis at 127.0.0.1:1: "), "{said}");
+    assert!(!said.contains("secret"), "{said}");
 }
