@@ -4,3 +4,4 @@ pub(crate) mod checkpoint;
 pub(crate) mod confirm;
 pub(crate) mod confirm_plan;
 pub(crate) mod filling;
+pub(crate) mod rebuild_plan;
