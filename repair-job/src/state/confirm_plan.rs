@@ -217,9 +217,8 @@ fn judge(
             seen.marks.len()
         ),
     };
-    // All partitions get a new token. One that lacks the stored token must not get that: a
-    // confirmation of another run that is under way would take it for the proof that the partition
-    // has lost nothing.
+    // All partitions get a new token. One that lacks the stored token must not get that one. Another
+    // run may be about to confirm, and takes it for the proof that nothing is lost.
     let mut steps = vec![Step::Store(known.clone())];
     for (read, time) in [
         (losses.restored, ConfirmationTime::TakenAway),
