@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run install uninstall check test test-full test-ministack bench bench-publish lighthouse screenshots package package-pagemark simulate smoke fmt lint doc tools redis postgres ab python-tools ministack browser web-servers cargo-deny
+.PHONY: help run install uninstall check test test-full test-ministack bench bench-publish lighthouse screenshots package package-pagemark simulate prove smoke fmt lint doc tools redis postgres ab python-tools ministack browser web-servers cargo-deny
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -90,6 +90,10 @@ simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules
 	PAGEMARK_SIMULATE_WITHOUT=$(WITHOUT) PAGEMARK_SIMULATE_CHANGES=$(CHANGES) PAGEMARK_SIMULATE_BUG=$(BUG) \
 	PAGEMARK_SIMULATE_BUGS=$(BUGS) \
 	    cargo test --locked --release --workspace --test guarantees -- simulator:: --nocapture
+
+# A smaller exploration is in `make test`.
+prove: tools ## Explore the model of the page index's markers: a million states, and the traces of its planted bugs
+	PAGEMARK_PROVE=1 cargo test --locked --workspace --lib -- protocol_model --nocapture --test-threads 1
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
 BENCH_BUILD := cargo build --locked --profile deployed --package bench --package api --package repair-job

@@ -299,6 +299,29 @@ async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled(
     assert!(is_ready(&stores, now()).await);
 }
 
+/// The model of the protocol found this (`repair-job/src/state/protocol_model`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_replaced_while_a_confirmation_is_under_way_is_not_confirmed() {
+    let (redis, stores) = start_on_own_redis().await;
+    expect(0, job(&stores, true).recent().await);
+    redis.ask::<()>("SAVE").await;
+    stores.create_all(COMMENTS..2 * COMMENTS, product).await;
+    stores.deliver_all().await;
+    // The run has asked for the servers and sampled. It reads the last confirmation, and is held
+    // when it stores the next one.
+    let run = HeldRun::start(&stores, (gate::CONFIRMATIONS, 1), settings(true), recent).await;
+    redis.restore(&stores.index).await;
+    assert_writes_lost(&stores).await;
+    let restored = marks(&stores).await;
+    expect(exit::SKIPPED, run.finish().await);
+    for (mark, before) in marks(&stores).await.iter().zip(&restored) {
+        assert_eq!(mark.confirmed, before.confirmed, "{mark:?}");
+    }
+    expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
+    stores.assert_index().await;
+    assert!(is_ready(&stores, now()).await);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes long"]
 async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {

@@ -35,7 +35,7 @@ const MAX_AGE: Duration = Duration::from_secs(900);
 /// The calls that mark partitions.
 const MARKING: [&str; 4] = [
     "begin_rebuild_of",
-    "finish_rebuild",
+    "finish_step",
     "advance_step",
     "leave_token",
 ];
@@ -348,14 +348,18 @@ impl Rebuilds for Client {
         .await
     }
 
-    async fn finish_rebuild(
+    async fn finish_step(
         &self,
         rebuild: &Rebuild,
         table_id: &str,
         watermark: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.call("finish_rebuild", true, async |index| {
-            index.finish_rebuild(rebuild, table_id, watermark).await
+        nonce: &str,
+        is_last: bool,
+    ) -> Result<bool, StoreError> {
+        self.call("finish_step", true, async |index| {
+            index
+                .finish_step(rebuild, table_id, watermark, nonce, is_last)
+                .await
         })
         .await
     }

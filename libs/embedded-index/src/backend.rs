@@ -110,7 +110,7 @@ impl EmbeddedIndex {
         let empty = ProductComments::default();
         let product = partition.products.get(product).unwrap_or(&empty);
         Ok((
-            partition.marker.clone(),
+            partition.state.marker.clone(),
             answer(product, &partition.languages),
         ))
     }
@@ -165,7 +165,7 @@ impl Reads for EmbeddedIndex {
     ) -> Result<(Marker, Vec<ProductId>), StoreError> {
         let partition = self.read(partition)?;
         Ok((
-            partition.marker.clone(),
+            partition.state.marker.clone(),
             partition.products.keys().cloned().collect(),
         ))
     }
@@ -209,30 +209,27 @@ impl Rebuilds for EmbeddedIndex {
     async fn is_under_way(&self, rebuild: &Rebuild) -> Result<bool, StoreError> {
         let mut are_mine = rebuild.servers == self.identity;
         for partition in &rebuild.partitions {
-            are_mine &= self.read(*partition)?.is_filled_by(&rebuild.token);
+            are_mine &= self.read(*partition)?.state.is_filled_by(&rebuild.token);
         }
         Ok(are_mine)
     }
 
-    async fn finish_rebuild(
+    async fn finish_step(
         &self,
         rebuild: &Rebuild,
         table_id: &str,
         watermark: Timestamp,
-    ) -> Result<(), StoreError> {
+        nonce: &str,
+        is_last: bool,
+    ) -> Result<bool, StoreError> {
+        let token = &rebuild.token;
         let owner = owner(table_id, self.partition_count());
+        let mut is_done = true;
         for partition in &rebuild.partitions {
-            if !self
-                .write(*partition)?
-                .finish_rebuild(&rebuild.token, &owner, watermark)
-            {
-                return Err(StoreError::unavailable(
-                    Store::PageIndex,
-                    "another rebuild has begun",
-                ));
-            }
+            let state = &mut self.write(*partition)?.state;
+            is_done &= state.finish_step(token, &owner, watermark, nonce, is_last);
         }
-        Ok(())
+        Ok(is_done)
     }
 }
 
@@ -241,7 +238,7 @@ impl Markers for EmbeddedIndex {
     async fn markers(&self, partitions: &[IndexPartition]) -> Result<Vec<Marker>, StoreError> {
         partitions
             .iter()
-            .map(|partition| Ok(self.read(*partition)?.marker.clone()))
+            .map(|partition| Ok(self.read(*partition)?.state.marker.clone()))
             .collect()
     }
 
@@ -256,7 +253,8 @@ impl Markers for EmbeddedIndex {
     ) -> Result<Vec<bool>, StoreError> {
         let mut done = Vec::with_capacity(advance.from.len());
         for (partition, from) in &advance.from {
-            done.push(self.write(*partition)?.advance_step(advance, *from, to));
+            let state = &mut self.write(*partition)?.state;
+            done.push(state.advance_step(&advance.owner, &advance.nonce, *from, to));
         }
         Ok(done)
     }
@@ -271,7 +269,7 @@ impl Markers for EmbeddedIndex {
         let mut done = Vec::with_capacity(read.len());
         for (partition, read) in read {
             let mut partition = self.write(*partition)?;
-            done.push(partition.leave_token(owner, read, token, time));
+            done.push(partition.state.leave_token(owner, read, token, time));
         }
         Ok(done)
     }

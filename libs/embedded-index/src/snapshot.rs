@@ -111,7 +111,7 @@ impl PartitionContent {
             products.push((id.clone(), entries.collect()));
         }
         Self {
-            marker: partition.marker.clone(),
+            marker: partition.state.marker.clone(),
             languages: partition.languages.0.iter().cloned().collect(),
             products,
         }
@@ -119,7 +119,7 @@ impl PartitionContent {
 
     fn restore(self) -> Result<Partition, String> {
         let mut partition = Partition::default();
-        partition.marker = self.marker;
+        partition.state.marker = self.marker;
         partition.languages = Languages(self.languages.into_iter().collect());
         for (id, entries) in self.products {
             let mut product = ProductComments::default();

@@ -14,11 +14,12 @@ use model::{
     BaseSet, Language, ProductId, RankEntry, Timestamp,
     plan::{IndexEdit, reconcile::Names},
 };
-use process::StoreError;
+use process::{Store, StoreError};
 
 use crate::{
-    Advance, CommentPosition, ConfirmationTime, IndexPart, IndexPartition, IndexScanPosition,
-    Marker, PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity, Sought,
+    Advance, CommentPosition, ConfirmationTime, FinishStep, IndexPart, IndexPartition,
+    IndexScanPosition, Marker, PositionQuery, RankedQuery, RawRanked, Rebuild, ServerIdentity,
+    Sought,
 };
 
 pub trait Backend: Reads + Edits + Rebuilds + Markers + Contents + Debug + Send + Sync {
@@ -91,8 +92,12 @@ pub trait Edits {
     }
 }
 
+const OTHER_SERVERS: &str = "its servers were started again or replaced during the rebuild, and may lack some of its \
+                             edits (or a first replica came, or the last one left)";
+const OTHER_REBUILD: &str = "it lost its data during the rebuild, or another rebuild has begun";
+
 #[async_trait]
-pub trait Rebuilds {
+pub trait Rebuilds: Markers + Sync {
     /// Removes everything, including the markers. Only the tokens of rebuilds stay.
     async fn clear(&self) -> Result<(), StoreError>;
 
@@ -123,7 +128,46 @@ pub trait Rebuilds {
         rebuild: &Rebuild,
         table_id: &str,
         watermark: Timestamp,
-    ) -> Result<(), StoreError>;
+    ) -> Result<(), StoreError> {
+        let nonce = process::new_ulid();
+        let mut is_mine = true;
+        for step in FinishStep::all() {
+            match step {
+                FinishStep::LeaveNonce => {
+                    is_mine &= self
+                        .finish_step(rebuild, table_id, watermark, &nonce, false)
+                        .await?;
+                }
+                FinishStep::AssertServers => {
+                    if self.server_identity().await? != rebuild.servers {
+                        return Err(StoreError::unavailable(Store::PageIndex, OTHER_SERVERS));
+                    }
+                }
+                FinishStep::Mark => {
+                    is_mine = is_mine
+                        && self
+                            .finish_step(rebuild, table_id, watermark, &nonce, true)
+                            .await?;
+                }
+            }
+        }
+        if is_mine {
+            Ok(())
+        } else {
+            Err(StoreError::unavailable(Store::PageIndex, OTHER_REBUILD))
+        }
+    }
+
+    /// Leaves the nonce in every partition of the rebuild, or marks those that have it (`is_last`).
+    /// Returns whether that was done in all of them.
+    async fn finish_step(
+        &self,
+        rebuild: &Rebuild,
+        table_id: &str,
+        watermark: Timestamp,
+        nonce: &str,
+        is_last: bool,
+    ) -> Result<bool, StoreError>;
 }
 
 #[async_trait]

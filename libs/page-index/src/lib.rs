@@ -9,6 +9,7 @@ mod backend;
 mod comparison;
 mod contents;
 mod marker;
+mod marker_state;
 mod partition;
 mod query;
 mod readiness;
@@ -23,6 +24,7 @@ pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use comparison::Name;
 pub use contents::{IndexPart, IndexScanPosition, Sought};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild};
+pub use marker_state::{FinishStep, MarkerState};
 pub use partition::IndexPartition;
 pub use query::{
     CommentPosition, IndexAnswer, PositionQuery, Ranked, RankedQuery, RawRanked, Stats, StatsWanted,

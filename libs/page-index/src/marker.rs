@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::{IndexPartition, NotReady, PageIndex, ServerIdentity};
 
 /// The content of a partition's marker. A partition without one has the default.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Marker {
     pub owner: Option<String>,
     pub watermark: Option<Timestamp>,
@@ -66,7 +66,8 @@ impl Marker {
         }
     }
 
-    pub(crate) fn of_owner(self, owner: &str) -> Option<Mark> {
+    /// What the repair job does with the marker. `None` if it is not this owner's.
+    pub fn of_owner(self, owner: &str) -> Option<Mark> {
         if self.owner.as_deref() != Some(owner) {
             return None;
         }
@@ -90,7 +91,7 @@ pub struct Mark {
     pub token: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ConfirmationTime {
     /// The time stays.
     Unchanged,
@@ -175,7 +176,7 @@ fn where_done<T>(asked: &[T], done: Vec<bool>) -> impl Iterator<Item = &T> {
         .filter_map(|(asked, done)| done.then_some(asked))
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Rebuild {
     pub token: String,
     pub servers: ServerIdentity,

@@ -17,7 +17,7 @@ const NO_EVICTION: &str = "noeviction";
 /// or gets another policy.
 ///
 /// An index inside the process is its own server. Its identity changes whenever it is opened.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ServerIdentity(pub String);
 
 /// A server as it describes itself.

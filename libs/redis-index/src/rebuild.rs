@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use async_trait::async_trait;
 use model::Timestamp;
 use page_index::{IndexPartition, Markers, Rebuild, Rebuilds, owner};
-use process::{Store, StoreError};
+use process::StoreError;
 
 use crate::{RedisIndex, connection::Routed};
 
@@ -61,36 +61,6 @@ impl Rebuilds for RedisIndex {
         Ok(are_mine && self.server_identity().await? == rebuild.servers)
     }
 
-    async fn finish_rebuild(
-        &self,
-        rebuild: &Rebuild,
-        table_id: &str,
-        watermark: Timestamp,
-    ) -> Result<(), StoreError> {
-        let nonce = process::new_ulid();
-        let is_mine = self
-            .finish_step(rebuild, table_id, watermark, &nonce, false)
-            .await?;
-        if self.server_identity().await? != rebuild.servers {
-            let detail = "its servers were started again or replaced during the rebuild, and may lack some of its edits \
-                          (or a first replica came, or the last one left)";
-            return Err(StoreError::unavailable(Store::PageIndex, detail));
-        }
-        if is_mine
-            && self
-                .finish_step(rebuild, table_id, watermark, &nonce, true)
-                .await?
-        {
-            return Ok(());
-        }
-        let detail = "it lost its data during the rebuild, or another rebuild has begun";
-        Err(StoreError::unavailable(Store::PageIndex, detail))
-    }
-}
-
-impl RedisIndex {
-    /// Leaves the nonce in every partition of the rebuild, or marks them. Returns whether that was
-    /// done in all of them.
     async fn finish_step(
         &self,
         rebuild: &Rebuild,

@@ -15,10 +15,7 @@
 //! **Invariant:** the markers get the instant up to which the last pass found the journal complete,
 //! never a later one (`tests/repair/primaries.rs`).
 
-use model::{
-    Timestamp,
-    planted::{self, Bug},
-};
+use model::Timestamp;
 use process::{StoreError, now};
 use table::TableDescription;
 use tokio::time::{Duration, sleep};
@@ -26,13 +23,14 @@ use tokio::time::{Duration, sleep};
 use crate::{
     find::{
         ITEMS_PER_COMMENT,
-        journal::{JournalFinder, Window, journal_from, journal_to, reaches_back_to},
+        journal::{JournalFinder, reaches_back_to},
     },
     repair::{pipeline::Pipeline, repair_all},
-    run::{IndexAnswer, Job, Run, answer_of_index, report::Report, settings::ms, unresolved},
+    run::{IndexAnswer, Job, Run, answer_of_index, report::Report, unresolved},
     state::{
         confirm::remember_rebuild,
         filling::{Filling, RESUMES, Wanted, fill, has_just_been_rebuilt},
+        rebuild_plan::{RebuildStep, pass, plan},
     },
 };
 
@@ -126,32 +124,58 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
-    let filled = fill(&filling, readers).await;
-    let comments = run.ledger.report().checked;
-    let reconciled_to = if filled.is_ok() && filling.is_filled() {
-        reconcile(run, &filling).await?
-    } else {
-        None
-    };
-    // These repairs follow from the rebuild itself. They are not differences that existed before.
-    run.ledger.forget_drift();
-    if let Some(reconciled_to) = reconciled_to {
-        let is_whole = filling.begun.rebuild.partitions.len() == job.index.partitions().count();
-        remember_rebuild(&job.table, &filling.begun.rebuild, is_whole).await?;
-        job.index
-            .finish_rebuild(&filling.begun.rebuild, &described.id, reconciled_to)
-            .await?;
-    } else {
-        filling.store().await?;
-        filled?;
-        run.ledger
-            .add_skipped(format!("the page index is not ready; {RESUMES}"));
+    let rebuild = &filling.begun.rebuild;
+    let mut comments = 0;
+    // `Reconcile` finds out a later instant.
+    let mut reconciled_to = filling.begun.began;
+    for step in plan(filling.begun.began, &job.settings) {
+        match step {
+            RebuildStep::Fill => {
+                let filled = fill(&filling, readers).await;
+                comments = run.ledger.report().checked;
+                if filled.is_err() || !filling.is_filled() {
+                    end_unfinished(run, &filling, filled).await?;
+                    break;
+                }
+            }
+            RebuildStep::Reconcile { from } => {
+                let Some(to) = reconcile(run, &filling, from).await? else {
+                    end_unfinished(run, &filling, Ok(())).await?;
+                    break;
+                };
+                reconciled_to = to;
+            }
+            RebuildStep::Remember => {
+                run.ledger.forget_drift();
+                let is_whole = rebuild.partitions.len() == job.index.partitions().count();
+                remember_rebuild(&job.table, rebuild, is_whole).await?;
+            }
+            RebuildStep::Finish => {
+                job.index
+                    .finish_rebuild(rebuild, &described.id, reconciled_to)
+                    .await?;
+            }
+        }
     }
     let changed = run.ledger.report().checked - comments;
     // A comment that changes several times is checked several times.
     run.ledger.add_note(format!(
         "{comments} comments read; {changed} checks of changes since shortly before it began"
     ));
+    Ok(())
+}
+
+/// Notes how far a rebuild has come that cannot go on, and why it cannot.
+async fn end_unfinished(
+    run: &Run<'_>,
+    filling: &Filling<'_>,
+    filled: Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    run.ledger.forget_drift();
+    filling.store().await?;
+    filled?;
+    run.ledger
+        .add_skipped(format!("the page index is not ready; {RESUMES}"));
     Ok(())
 }
 
@@ -190,14 +214,13 @@ async fn say_what_it_would_do(
     Ok(())
 }
 
-/// Repairs the unresolved comments, and those that have changed since the rebuild began. Returns
-/// the instant up to which the page index is then complete; `None` when it is not.
-async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timestamp>, StoreError> {
+/// Repairs the unresolved comments, and those that have changed since `from`. Returns the instant up to which the page index is then complete; `None` when it is not.
+async fn reconcile(
+    run: &Run<'_>,
+    filling: &Filling<'_>,
+    from: Timestamp,
+) -> Result<Option<Timestamp>, StoreError> {
     let job = run.job;
-    let from = journal_from(filling.begun.began, &job.settings);
-    if planted::has(Bug::MarkedBeforeJournal) {
-        return Ok(Some(now()));
-    }
     let unresolved = unresolved::remembered(&job.table).await?;
     let of_unresolved =
         Box::pin(repair_all(run, unresolved.into(), &filling.scope(), None)).await?;
@@ -212,11 +235,9 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timest
     let mut reconciled_to = from;
     for _ in 0..PASSES_MAX {
         let present = now();
-        let window = Window {
-            from: reconciled_to,
-            to: journal_to(present, &job.settings),
-        };
-        let mut journal = Pipeline::new(run, JournalFinder::new(&job.table, window, STOPPED_AT));
+        let pass = pass(reconciled_to, present, &job.settings);
+        let finder = JournalFinder::new(&job.table, pass.window, STOPPED_AT);
+        let mut journal = Pipeline::new(run, finder);
         while let Some((part, outcome)) = Box::pin(journal.next(filling.scope())).await? {
             // The passes overlap, so an unreadable entry may come several times.
             for what in part.unreadable {
@@ -225,8 +246,7 @@ async fn reconcile(run: &Run<'_>, filling: &Filling<'_>) -> Result<Option<Timest
             is_whole &= outcome.is_complete();
         }
         is_whole &= journal.is_complete();
-        // Later entries may have arrived after this pass looked for them.
-        reconciled_to = present.plus_ms(-ms(job.settings.min_age));
+        reconciled_to = pass.reconciled_to;
         if !is_whole || now().epoch_ms() - present.epoch_ms() <= PASS_MS_SHORT {
             break;
         }

@@ -12,11 +12,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
-use model::{
-    CommentId, Timestamp,
-    plan::reconcile::Places,
-    planted::{self, Bug},
-};
+use model::{CommentId, Timestamp, plan::reconcile::Places};
 use page_index::{ConfirmationTime, Rebuild, ServerIdentity};
 use process::{Store, StoreError, now};
 use table::Table;
@@ -31,7 +27,10 @@ use crate::{
         repair_all,
     },
     run::{Job, Run, index_is_away, settings::ms},
-    state::confirm_plan::{Check, LastConfirmation, Seen, Step, plan},
+    state::{
+        confirm_plan::{Check, LastConfirmation, Seen, Step, plan},
+        rebuild_plan::confirmation_of,
+    },
 };
 
 /// The kind of the state that stores the last confirmation. Tables of the first version have it
@@ -57,32 +56,19 @@ const REPLACE_TRIES_MAX: u32 = 10;
 
 const ANOTHER_RUN: &str = "another run or a rebuild has confirmed meanwhile";
 
-/// Stores the confirmation of a rebuild that is about to mark its partitions. If they are not all,
-/// the token of the other partitions becomes the one before. The next run then checks what they may
-/// have lost, and readers believe them meanwhile.
+/// Stores the confirmation of a rebuild that is about to mark its partitions.
 pub(crate) async fn remember_rebuild(
     table: &Table,
     rebuild: &Rebuild,
     is_whole: bool,
 ) -> Result<(), StoreError> {
-    let whole = LastConfirmation {
-        token: rebuild.token.clone(),
-        before: None,
-        servers: rebuild.servers.clone(),
-        check: None,
-    };
     if is_whole {
-        return table.put_state(CONFIRMATION, INDEX, &whole).await;
+        let next = confirmation_of(rebuild, is_whole, None);
+        return table.put_state(CONFIRMATION, INDEX, &next).await;
     }
     for _ in 0..REPLACE_TRIES_MAX {
         let stored: Option<LastConfirmation> = table.state(CONFIRMATION, INDEX).await?;
-        let mut next = whole.clone();
-        if let Some(stored) = &stored {
-            next.before = Some(stored.token.clone());
-            next.check = stored.check.clone();
-            // What these have evicted concerns the other partitions.
-            next.servers = stored.servers.clone();
-        }
+        let next = confirmation_of(rebuild, is_whole, stored.as_ref());
         let is_replaced = table
             .replace_state(CONFIRMATION, INDEX, stored.as_ref(), &next)
             .await?;
@@ -260,9 +246,6 @@ impl<'run> Confirmer<'run> {
         snapshot: &IndexSnapshot,
         stored: &mut Option<LastConfirmation>,
     ) -> Result<(), Refusal> {
-        if planted::has(Bug::ConfirmedTooEarly) {
-            return Ok(());
-        }
         let table = &self.run.job.table;
         let window = Window {
             from: check.from,

@@ -17,7 +17,7 @@ use crate::{
     run::settings::{JobSettings, ms},
 };
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct LastConfirmation {
     pub(crate) token: String,
     /// The token before it. A partition still has it if the run was killed before the confirmation
@@ -31,7 +31,7 @@ pub(crate) struct LastConfirmation {
 
 /// The possible losses that are being checked: the changes since `began`, up to `to`. Those before
 /// `from` are done.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Check {
     pub(crate) began: Timestamp,
     pub(crate) from: Timestamp,
@@ -55,7 +55,7 @@ pub(crate) struct Seen<'run> {
     pub(crate) present: Timestamp,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Step {
     /// Replace what the table stores, unless another run has replaced it.
     Store(LastConfirmation),
@@ -92,50 +92,55 @@ pub(crate) enum Step {
 }
 
 /// Plans a confirmation. Each step is taken only after those before it are done. The new tokens are
-/// for a table that stores nothing yet, and for the confirmation.
+/// for a check of possible losses, and for the confirmation.
 pub(crate) fn plan(
     seen: &Seen<'_>,
     settings: &JobSettings,
-    [of_new_table, next]: [String; 2],
+    [of_check, next]: [String; 2],
 ) -> Vec<Step> {
     if let Some(steps) = after_evictions(seen) {
         return steps;
     }
-    let (known, mut steps) = judge(seen, settings, of_new_table);
+    let (known, mut steps) = judge(seen, settings, of_check);
     if seen.servers != seen.began_with {
         steps.push(Step::BeginAnew);
         return steps;
     }
     steps.extend(known.check.clone().map(Step::CheckLosses));
+    if planted::has(Bug::ConfirmedTooEarly) {
+        steps.retain(|step| !matches!(step, Step::CheckLosses(_)));
+    }
     steps.push(Step::Sample);
-    let mut read = tokens(seen.marks, &known.token);
     let checked = known.check.map(|check| Check {
         from: check.to,
         ..check
     });
     let confirmed = LastConfirmation {
         token: next.clone(),
-        before: Some(known.token),
+        before: Some(known.token.clone()),
+        servers: known.servers,
         check: checked,
-        ..known
     };
     steps.push(Step::Store(confirmed.clone()));
+    // As with watermarks: a server may have been replaced since the servers were asked, and lack
+    // what was repaired or sampled. One that takes over after the assertion has it, or lacks the
+    // token.
+    steps.push(Step::Leave {
+        read: tokens(seen.marks, &known.token),
+        token: next.clone(),
+        time: ConfirmationTime::Unchanged,
+    });
+    steps.push(Step::AssertServers(confirmed.servers.clone()));
     if confirmed.check.is_some() {
-        // As with watermarks: repairs may have been lost again before the servers are asked. A
-        // server that takes over later has the repairs, or lacks the token.
-        steps.push(Step::Leave {
-            read,
-            token: next.clone(),
-            time: ConfirmationTime::Unchanged,
-        });
-        steps.push(Step::AssertServers(confirmed.servers.clone()));
         steps.push(Step::Store(LastConfirmation {
             check: None,
             ..confirmed
         }));
-        read = tokens(seen.marks, &next);
     }
-    steps.push(Step::Confirm { read, token: next });
+    steps.push(Step::Confirm {
+        read: tokens(seen.marks, &next),
+        token: next,
+    });
     steps
 }
 
@@ -175,23 +180,24 @@ fn tokens(marks: &[(IndexPartition, Mark)], token: &str) -> Tokens {
 fn judge(
     seen: &Seen<'_>,
     settings: &JobSettings,
-    of_new_table: String,
+    of_check: String,
 ) -> (LastConfirmation, Vec<Step>) {
-    let servers = seen.servers.clone();
-    let mut known = match seen.stored {
-        Some(stored) => LastConfirmation {
-            servers,
-            ..stored.clone()
-        },
-        None => LastConfirmation {
-            token: of_new_table,
-            before: None,
-            servers,
-            check: None,
-        },
-    };
     let losses = possible_losses(seen, settings);
+    let mut known = LastConfirmation {
+        token: of_check,
+        before: None,
+        servers: seen.servers.clone(),
+        check: None,
+    };
+    if let Some(stored) = seen.stored {
+        known.before = Some(stored.token.clone());
+        known.check = stored.check.clone();
+    }
     let Some(mut began) = losses.since else {
+        if let Some(stored) = seen.stored {
+            known.token = stored.token.clone();
+            known.before = stored.before.clone();
+        }
         return (known, Vec::new());
     };
     // Changes that were checked before may be lost again, so the check starts over.
@@ -211,10 +217,12 @@ fn judge(
             seen.marks.len()
         ),
     };
+    // All partitions get a new token. One that lacks the stored token must not get that one. Another
+    // run may be about to confirm, and takes it for the proof that nothing is lost.
     let mut steps = vec![Step::Store(known.clone())];
     for (read, time) in [
         (losses.restored, ConfirmationTime::TakenAway),
-        (losses.unreached, ConfirmationTime::Unchanged),
+        (losses.others, ConfirmationTime::Unchanged),
     ] {
         if !read.is_empty() {
             steps.push(Step::Leave {
@@ -237,7 +245,7 @@ struct Losses {
     /// Since when; `None` when nothing can be lost.
     since: Option<Timestamp>,
     restored: Tokens,
-    unreached: Tokens,
+    others: Tokens,
     /// Whether readers believed one of the restored partitions until now.
     loses_readers: bool,
 }
@@ -246,18 +254,20 @@ fn possible_losses(seen: &Seen<'_>, settings: &JobSettings) -> Losses {
     let mut losses = Losses {
         since: None,
         restored: Vec::new(),
-        unreached: Vec::new(),
+        others: Vec::new(),
         loses_readers: false,
     };
     for (partition, mark) in seen.marks {
-        match trust_in(mark, seen) {
-            Trust::Kept => continue,
-            Trust::OtherServers => {}
-            Trust::Unreached => losses.unreached.push((*partition, mark.token.clone())),
-            Trust::Restored => {
-                losses.restored.push((*partition, mark.token.clone()));
-                losses.loses_readers |= mark.confirmed.is_some();
-            }
+        let read = (*partition, mark.token.clone());
+        let trust = trust_in(mark, seen);
+        if trust == Trust::Restored {
+            losses.restored.push(read);
+            losses.loses_readers |= mark.confirmed.is_some();
+        } else {
+            losses.others.push(read);
+        }
+        if trust == Trust::Kept {
+            continue;
         }
         let since = may_have_lost_since(mark, settings, seen.present);
         losses.since = Some(losses.since.unwrap_or(since).min(since));
@@ -266,6 +276,7 @@ fn possible_losses(seen: &Seen<'_>, settings: &JobSettings) -> Losses {
 }
 
 /// Whether a partition still has everything that it had at the last confirmation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Trust {
     /// It has the last confirmation, in the same servers: nothing is lost.
     Kept,
@@ -444,7 +455,7 @@ mod tests {
         marks: &[(char, Mark)],
         [server, began_with]: [&str; 2],
     ) -> String {
-        let tokens = ["first".to_owned(), "next".to_owned()];
+        let tokens = ["check".to_owned(), "next".to_owned()];
         let steps = with(last, marks, server, began_with, |seen| {
             plan(seen, &JobSettings::default(), tokens)
         });
@@ -491,43 +502,47 @@ mod tests {
             nothing is lost:
               sample
               store next after 2, nothing to check
-              confirm next at a:2
+              leave next, Unchanged, at a:2
+              assert a
+              confirm next at a:next
             a snapshot was restored in one partition, and the last confirmation did not reach another:
-              store 2 after 1, -80 of -80 to 1 to check
-              leave 2, TakenAway, at c:0
-              leave 2, Unchanged, at b:1
+              store check after 2, -80 of -80 to 1 to check
+              leave check, TakenAway, at c:0
+              leave check, Unchanged, at a:2 b:1
               report since -80, loses readers: true, 1 of 3 partitions of the page index are older than the last confirmation, and not believed
               check -80 of -80 to 1
               sample
-              store next after 2, 1 of -80 to 1 to check
-              leave next, Unchanged, at a:2 b:2 c:2
+              store next after check, 1 of -80 to 1 to check
+              leave next, Unchanged, at a:check b:check c:check
               assert a
-              store next after 2, nothing to check
+              store next after check, nothing to check
               confirm next at a:next b:next c:next
             other servers answer:
-              store 2 after 1, -25 of -25 to 1 to check
+              store check after 2, -25 of -25 to 1 to check
+              leave check, Unchanged, at a:2
               report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
               check -25 of -25 to 1
               sample
-              store next after 2, 1 of -25 to 1 to check
-              leave next, Unchanged, at a:2
+              store next after check, 1 of -25 to 1 to check
+              leave next, Unchanged, at a:check
               assert b
-              store next after 2, nothing to check
+              store next after check, nothing to check
               confirm next at a:next
             other servers answer since the run began:
-              store 2 after 1, -25 of -25 to 1 to check
+              store check after 2, -25 of -25 to 1 to check
+              leave check, Unchanged, at a:2
               report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
               begin anew
             the table stores nothing yet:
-              store first after none, -25 of -25 to 1 to check
-              leave first, TakenAway, at a:2
+              store check after none, -25 of -25 to 1 to check
+              leave check, TakenAway, at a:2
               report since -25, loses readers: true, 1 of 1 partitions of the page index are older than the last confirmation, and not believed
               check -25 of -25 to 1
               sample
-              store next after first, 1 of -25 to 1 to check
-              leave next, Unchanged, at a:first
+              store next after check, 1 of -25 to 1 to check
+              leave next, Unchanged, at a:check
               assert a
-              store next after first, nothing to check
+              store next after check, nothing to check
               confirm next at a:next
         "#]];
         expected.assert_eq(&plans.concat());
@@ -539,15 +554,15 @@ mod tests {
         let last = remembered("2", Some("1"));
         let expected = expect![[r#"
             the last confirmation did not arrive:
-              store 2 after 1, -25 of -25 to 1 to check
-              leave 2, Unchanged, at b:1
+              store check after 2, -25 of -25 to 1 to check
+              leave check, Unchanged, at b:1
               report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
               check -25 of -25 to 1
               sample
-              store next after 2, 1 of -25 to 1 to check
-              leave next, Unchanged, at b:2
+              store next after check, 1 of -25 to 1 to check
+              leave next, Unchanged, at b:check
               assert a
-              store next after 2, nothing to check
+              store next after check, nothing to check
               confirm next at b:next
         "#]];
         expected.assert_eq(&planned(
@@ -556,6 +571,25 @@ mod tests {
             &marks,
             ["a", "a"],
         ));
+    }
+
+    #[test]
+    fn a_partition_that_lacks_the_stored_token_never_gets_it() {
+        let old = at(-12 * 60 * MINUTE_MS);
+        let confirmed = at(-5 * MINUTE_MS);
+        let last = remembered("2", Some("1"));
+        for token in ["1", "0"] {
+            let marks = [('a', mark(token, old, confirmed))];
+            let tokens = ["check".to_owned(), "next".to_owned()];
+            let steps = with(Some(&last), &marks, "b", "b", |seen| {
+                plan(seen, &JobSettings::default(), tokens)
+            });
+            for step in steps {
+                if let Step::Leave { token, .. } | Step::Confirm { token, .. } = step {
+                    assert_ne!(token, last.token);
+                }
+            }
+        }
     }
 
     #[test]
@@ -608,7 +642,7 @@ mod tests {
         ] {
             let marks = [('a', mark("2", watermark, confirmed))];
             let (known, steps) = with(Some(&last), &marks, server, server, |seen| {
-                judge(seen, &JobSettings::default(), "first".to_owned())
+                judge(seen, &JobSettings::default(), "check".to_owned())
             });
             let began = known.check.map(|check| check.began);
             assert_eq!(began, since.map(|minutes: i64| at(-minutes * MINUTE_MS)));
@@ -640,14 +674,15 @@ mod tests {
               store next after 2, nothing to check
               confirm next at a:next
             other servers:
-              store 2 after none, -90 of -90 to 1 to check
+              store check after 2, -90 of -90 to 1 to check
+              leave check, Unchanged, at a:2
               report since -90, loses readers: false, the page index has other servers, or lacks the last confirmation
               check -90 of -90 to 1
               sample
-              store next after 2, 1 of -90 to 1 to check
-              leave next, Unchanged, at a:2
+              store next after check, 1 of -90 to 1 to check
+              leave next, Unchanged, at a:check
               assert b
-              store next after 2, nothing to check
+              store next after check, nothing to check
               confirm next at a:next
         "#]];
         expected.assert_eq(&(same + &others));

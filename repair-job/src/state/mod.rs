@@ -4,3 +4,6 @@ pub(crate) mod checkpoint;
 pub(crate) mod confirm;
 pub(crate) mod confirm_plan;
 pub(crate) mod filling;
+#[cfg(test)]
+mod protocol_model;
+pub(crate) mod rebuild_plan;
