@@ -2,5 +2,6 @@
 
 mod commands;
 mod described;
+mod names;
 mod recipes;
 mod structure;

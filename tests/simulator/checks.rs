@@ -1,18 +1,25 @@
 //! What holds when everything is quiet. The derived data is what the comments imply. No
 //! acknowledged write is lost. The pages of some filters of each language are what the model says.
 
-use std::{cmp::Reverse, collections::BTreeSet, time::Duration};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    time::Duration,
+};
 
 use actix_web::http::Method;
 use itertools::iproduct;
-use model::{Comment, Filter, RatingSet};
+use local_stack::export::{Export, ExportTarget};
+use model::{Comment, Filter, Invariant, PageSize, RatingSet, Timestamp};
 use rand::RngExt;
+use serde_json::Value;
 
 use super::{
     model::matches,
     plan::Part,
     readers::{ids, listing, random_filter},
-    world::{LANGUAGES, PAGE_SIZE, World},
+    world::{LANGUAGES, PAGE_SIZE, PRODUCT, World},
 };
 use crate::fixture::{
     data,
@@ -29,17 +36,21 @@ pub(crate) async fn before_repair(world: &World) {
     let index = world.servers.calm_client();
     let mut differences = Vec::new();
     if !world.plan.has(Part::Damage) {
-        differences.extend(contents.of_duplicates.clone());
+        for difference in &contents.of_duplicates {
+            differences.push((Invariant::DuplicatesAreExact, difference.clone()));
+        }
         // A rebuild that died has left partitions without a mark, and says so.
         let table_id = world.calm_table().describe().await.unwrap().id;
         let is_marked = index.marks(&table_id).await.unwrap().len() == index.partitions().count();
         if is_marked && !loses_ranks(world) {
             let of_index = differences_of_page_index(&contents, Checked::Embedded(&index)).await;
-            differences.extend(of_index);
+            for difference in of_index {
+                differences.push((Invariant::PageIndexIsExact, difference));
+            }
         }
     }
-    for difference in differences {
-        world.violated(format!("before any repair: {difference}"));
+    for (invariant, difference) in differences {
+        world.violated(invariant, format!("before any repair: {difference}"));
     }
 }
 
@@ -97,8 +108,31 @@ pub(crate) async fn read_meanwhile(world: &World) {
         let json = answer.json();
         let is_total_right = json["total"] == all.len() || json["index"] == "unavailable";
         let is_right = is_total_right && ids(&json) == first_page;
-        world.check(answer.status == 503 || is_right, || {
-            format!("{url} is {answer:?}, and there are {all:?}")
+        world.check(
+            Invariant::PageIndexIsExact,
+            answer.status == 503 || is_right,
+            || format!("{url} is {answer:?}, and there are {all:?}"),
+        );
+    }
+}
+
+/// An audit that has ended had repaired what was damaged before it began, however often it was
+/// resumed.
+pub(crate) async fn passed_by_audits(world: &World) {
+    let passes: Vec<(String, Value)> = world.calm_table().states("audit").await.unwrap();
+    let began = passes
+        .iter()
+        .filter_map(|(_, pass)| pass["last_began"].as_str());
+    let Some(began) = began.max().map(|began| Timestamp::parse(began).unwrap()) else {
+        return;
+    };
+    let contents = Contents::read(&world.calm_table()).await;
+    for (id, damaged) in &*world.damaged.borrow() {
+        let text = id.to_string();
+        let mut differences = contents.of_duplicates.iter();
+        let difference = differences.find(|difference| difference.contains(&text));
+        world.check(Invariant::AuditsLeaveNothing, *damaged > began || difference.is_none(), || {
+            format!("{id} was damaged at {damaged}, an audit from {began} on has ended, and {difference:?}")
         });
     }
 }
@@ -106,11 +140,11 @@ pub(crate) async fn read_meanwhile(world: &World) {
 pub(crate) async fn at_rest(world: &World) {
     let contents = Contents::read(&world.calm_table()).await;
     let index = world.servers.calm_client();
-    for difference in differences_at_rest(&contents, Checked::Embedded(&index)).await {
-        world.violated(format!("at rest: {difference}"));
+    for (invariant, difference) in differences_at_rest(&contents, Checked::Embedded(&index)).await {
+        world.violated(invariant, format!("at rest: {difference}"));
     }
     for difference in world.model.borrow().differences(&contents.comments()) {
-        world.violated(difference);
+        world.violated(Invariant::WritesAreKept, difference);
     }
     if world.plan.has(Part::Erasure) {
         check_erased_texts(world, &contents).await;
@@ -119,11 +153,17 @@ pub(crate) async fn at_rest(world: &World) {
         let answer = world
             .request(&world.apis[1], Method::GET, &url, &[], None)
             .await;
-        world.check(ids(&answer.json()) == before, || {
-            format!("posts have changed the archive page {url}: {before:?}, and now {answer:?}")
-        });
+        world.check(
+            Invariant::PostsKeepArchivePages,
+            ids(&answer.json()) == before,
+            || format!("posts have changed the archive page {url}: {before:?}, and now {answer:?}"),
+        );
     }
-    check_some_filters(world, &published(&contents)).await;
+    let comments = published(&contents);
+    check_some_filters(world, &comments).await;
+    list_at_rest(world, &comments).await;
+    feed_at_rest(world, &comments).await;
+    export_at_rest(world, &contents).await;
 }
 
 /// The table has no text any more that no comment has.
@@ -137,9 +177,10 @@ async fn check_erased_texts(world: &World, contents: &Contents) {
     for body in world.all_bodies() {
         let is_stored = stored.contains(&format!("\"{body}\""));
         if is_stored && !present.contains(body.as_str()) {
-            world.violated(format!(
-                "at rest the table still has the text {body:?}, which no comment has"
-            ));
+            world.violated(
+                Invariant::ErasedIsGone,
+                format!("at rest the table still has the text {body:?}, which no comment has"),
+            );
         }
     }
 }
@@ -160,7 +201,7 @@ async fn check_some_filters(world: &World, comments: &[Comment]) {
         let mut expected = matching_ids(comments, &filter);
         match random.random_range(0..4) {
             0 => walk_at_rest(world, &expected, &filter).await,
-            1 => stable_pages_at_rest(world, expected.len(), &filter).await,
+            1 => stable_pages_at_rest(world, &expected, &filter).await,
             2 => pages_at_rest(world, &expected, &filter, "newest").await,
             _ => {
                 expected.reverse();
@@ -180,10 +221,13 @@ async fn pages_at_rest(world: &World, expected: &[&str], filter: &Filter, order:
         let answer = world.request(api, Method::GET, &url, &[], None).await;
         let json = answer.json();
         if answer.status != 200 || json["total"] != expected.len() {
-            return world.violated(format!(
-                "at rest {url} is {answer:?}, of {} comments",
-                expected.len()
-            ));
+            return world.violated(
+                Invariant::PagesAreExact,
+                format!(
+                    "at rest {url} is {answer:?}, of {} comments",
+                    expected.len()
+                ),
+            );
         }
         shown.extend(ids(&json));
         if number as u64 >= json["total_pages"].as_u64().unwrap() {
@@ -191,23 +235,107 @@ async fn pages_at_rest(world: &World, expected: &[&str], filter: &Filter, order:
         }
         number += 1;
     }
-    world.check(shown == expected, || {
+    world.check(Invariant::PagesAreExact, shown == expected, || {
         format!("at rest {order} {filter:?}: {shown:?}, and not {expected:?}")
     });
 }
 
-async fn stable_pages_at_rest(world: &World, comments: usize, filter: &Filter) {
-    let pages = (comments as u64 / PAGE_SIZE).saturating_sub(1);
-    for number in 1..=pages {
-        let url = format!("{}&numbering=stable&page={number}", listing(filter));
+/// The front page and the archive pages, the newest first, show every comment of a filter once.
+async fn stable_pages_at_rest(world: &World, expected: &[&str], filter: &Filter) {
+    let front = format!("{}&numbering=stable", listing(filter));
+    let answer = world
+        .request(&world.apis[0], Method::GET, &front, &[], None)
+        .await;
+    let json = answer.json();
+    let mut shown = ids(&json);
+    let pages = json["total_pages"].as_u64().unwrap_or_default();
+    for number in (1..pages).rev() {
+        let url = format!("{front}&page={number}");
         let answer = world
-            .request(&world.apis[0], Method::GET, &url, &[], None)
+            .request(&world.apis[1], Method::GET, &url, &[], None)
             .await;
-        // The comments of the last minute are not settled.
-        world.check([200, 302].contains(&answer.status), || {
+        world.check(Invariant::PagesAreExact, answer.status == 200, || {
             format!("at rest {url} is {answer:?}")
         });
+        shown.extend(ids(&answer.json()));
     }
+    world.check(Invariant::PagesAreExact, shown == expected, || {
+        format!("at rest the archive of {filter:?}: {shown:?}, and not {expected:?}")
+    });
+}
+
+/// The list of products has those with comments, and their numbers.
+async fn list_at_rest(world: &World, comments: &[Comment]) {
+    let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
+    for comment in comments {
+        *expected.entry(comment.product.as_str()).or_default() += 1;
+    }
+    let answer = world
+        .request(&world.apis[0], Method::GET, "/api/v1/products", &[], None)
+        .await;
+    let json = answer.json();
+    let listed: BTreeMap<&str, u64> = json["products"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|listed| {
+            (
+                listed["product"].as_str().unwrap(),
+                listed["total"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    world.check(Invariant::PagesAreExact, listed == expected, || {
+        format!("at rest the list of products is {answer:?}, and not {expected:?}")
+    });
+}
+
+/// A feed has the newest comments of a filter.
+async fn feed_at_rest(world: &World, comments: &[Comment]) {
+    let newest = comments
+        .iter()
+        .filter(|comment| comment.product.as_str() == PRODUCT)
+        .take(PageSize::default().get().into());
+    let url = format!("/product/{PRODUCT}/feed");
+    let answer = world
+        .request(&world.apis[0], Method::GET, &url, &[], None)
+        .await;
+    let text = &answer.body;
+    for comment in newest {
+        world.check(
+            Invariant::PagesAreExact,
+            text.contains(comment.id.as_str()),
+            || format!("at rest the feed lacks {}: {answer:?}", comment.id),
+        );
+    }
+}
+
+/// An export has every comment, also those that readers do not see.
+async fn export_at_rest(world: &World, contents: &Contents) {
+    let file = world.folder.path().join("export.jsonl");
+    let table = world.calm_table();
+    let target = ExportTarget::at(&file).unwrap();
+    if let Err(error) = Export::of(&table).comments(&target, None, false).await {
+        return world.violated(
+            Invariant::PagesAreExact,
+            format!("at rest an export fails: {error:#}"),
+        );
+    }
+    let exported = fs::read_to_string(&file).unwrap();
+    let mut ids: Vec<String> = Vec::new();
+    for line in exported.lines() {
+        let comment: Value = serde_json::from_str(line).unwrap();
+        ids.push(comment["id"].as_str().unwrap().to_owned());
+    }
+    ids.sort();
+    let mut expected: Vec<String> = Vec::new();
+    for comment in contents.comments() {
+        expected.push(comment.id.to_string());
+    }
+    expected.sort();
+    world.check(Invariant::PagesAreExact, ids == expected, || {
+        format!("at rest an export has {ids:?}, and not {expected:?}")
+    });
 }
 
 /// A walk by cursor shows every comment of a filter, once and in order.
@@ -227,7 +355,7 @@ async fn walk_at_rest(world: &World, expected: &[&str], filter: &Filter) {
         let cursor = json["cursor"]["next"].as_str();
         next = cursor.map(|cursor| format!("{}&cursor={cursor}", listing(filter)));
     }
-    world.check(shown == expected, || {
+    world.check(Invariant::PagesAreExact, shown == expected, || {
         format!("at rest a walk of {filter:?}: {shown:?}, and not {expected:?}")
     });
 }

@@ -8,7 +8,7 @@
 //!   simulation.
 //! - `engine`, `index`, `mappings`: the three boundaries, where calls fail.
 //! - `writers`, `readers`, `operators`, `kill`: the actors. `model`: what the writers know.
-//! - `checks`: what holds when everything is quiet.
+//! - `checks`: what holds when everything is quiet. `kept`: schedules that have found a bug.
 //!
 //! A new actor is an async function of the [`World`], a [`Part`] for its name, and a line in
 //! [`act`].
@@ -16,6 +16,7 @@
 mod checks;
 mod engine;
 mod index;
+mod kept;
 mod kill;
 mod mappings;
 mod model;
@@ -28,6 +29,8 @@ mod writers;
 
 use std::{
     cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
     io::sink,
     ops::Range,
     rc::Rc,
@@ -40,13 +43,19 @@ use std::{
 
 use aws_sdk_dynamodb::Client;
 use futures_util::{FutureExt, future::LocalBoxFuture};
+use itertools::Itertools;
 use strum::IntoEnumIterator;
 use tokio::{sync::Notify, task::LocalSet};
 use tracing::subscriber::NoSubscriber;
 
-use ::model::planted::{Bug, plant};
+use ::model::{
+    Invariant,
+    plan::reconcile::DriftKind,
+    planted::{Bug, plant},
+};
+use kept::{KEPT, as_kept};
 use plan::{Part, Plan};
-use world::{World, base_client, until_calm};
+use world::{Violation, World, base_client, until_calm};
 
 const _: crate::Engines = crate::Engines::Embedded("its engine is inside the simulation");
 
@@ -76,6 +85,9 @@ const FOUND_ELSEWHERE: [Bug; 5] = [
     Bug::WrongCountsStay,
 ];
 
+/// With how many seeds a kept schedule is tried.
+const KEPT_SEEDS_MAX: u64 = 50;
+
 /// How long deliveries may take in a calm world.
 const DELIVERED: Duration = Duration::from_secs(600);
 
@@ -86,7 +98,8 @@ thread_local! {
 type Actor<'world> = LocalBoxFuture<'world, ()>;
 
 struct Outcome {
-    violation: Option<String>,
+    violation: Option<Violation>,
+    repaired: BTreeSet<DriftKind>,
     trace: Vec<String>,
 }
 
@@ -108,6 +121,7 @@ fn run(plan: &Plan) -> Outcome {
         let violation = world.violation.take();
         Outcome {
             violation,
+            repaired: world.repaired.take(),
             trace: world.trace.lines(),
         }
     });
@@ -159,7 +173,10 @@ async fn run_schedule(world: &Rc<World>) {
 
     let delivered = tokio::time::timeout(DELIVERED, all_delivered(world)).await;
     if delivered.is_err() {
-        world.violated("the functions do not get on in a calm world".to_owned());
+        world.violated(
+            Invariant::WorkEnds,
+            "the functions do not get on in a calm world".to_owned(),
+        );
     }
     operators::work_off_quarantine(world).await;
     checks::before_repair(world).await;
@@ -171,7 +188,7 @@ async fn run_schedule(world: &Rc<World>) {
         () = checks::read_meanwhile(world) => unreachable!("it reads for ever"),
     };
     if let Some(problem) = problem {
-        world.violated(problem);
+        world.violated(Invariant::WorkEnds, problem);
     }
     checks::at_rest(world).await;
 }
@@ -325,11 +342,12 @@ fn report(plan: &Plan) -> String {
         .unwrap_or(trace.len());
     let last_lines = &trace[first_violation.saturating_sub(50)..first_violation];
     let last_lines: Vec<&str> = last_lines.iter().map(|line| shown(line)).collect();
+    let violation = outcome.violation.as_ref().map(ToString::to_string);
     format!(
         "{plan}\n{}\n...\n{}\n{}",
         plan.command(),
         last_lines.join("\n"),
-        outcome.violation.unwrap_or_default()
+        violation.unwrap_or_default()
     )
 }
 
@@ -361,6 +379,43 @@ fn every_promise_holds_in_every_schedule() {
     }
 }
 
+/// What was found once is found again; without its bug, nothing is.
+#[test]
+fn kept_schedules_find_their_bugs_and_nothing_else() {
+    let next = AtomicUsize::new(0);
+    in_threads(|| {
+        while let Some(kept) = KEPT.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let plan = kept.plan();
+            let violation = run(&plan.with(None)).violation;
+            assert_eq!(violation, None, "{plan} broke once {}", kept.broke);
+            if let Some(bug) = plan.bug {
+                assert!(
+                    is_found(&plan),
+                    "{plan} does not find {bug} any more, which broke {}",
+                    kept.broke
+                );
+            }
+        }
+    });
+    let mut kept: Vec<Bug> = KEPT.iter().filter_map(|kept| kept.plan().bug).collect();
+    kept.extend(FOUND_ELSEWHERE);
+    let not_kept: Vec<Bug> = Bug::iter().filter(|bug| !kept.contains(bug)).collect();
+    assert!(not_kept.is_empty(), "no schedule is kept for {not_kept:?}");
+}
+
+/// Whether a kept schedule finds its bug. Another call of the product changes which calls fail, so
+/// its seed is only the first one that is tried.
+fn is_found(plan: &Plan) -> bool {
+    let mut seeds = plan.seed..plan.seed + KEPT_SEEDS_MAX;
+    seeds.any(|seed| {
+        let plan = Plan {
+            seed,
+            ..plan.clone()
+        };
+        run(&plan).violation.is_some()
+    })
+}
+
 /// Runs one schedule, changed as the variables say, and prints what happens.
 fn check_and_print(seed: u64) {
     let mut plan = Plan::of(seed);
@@ -380,19 +435,54 @@ fn check_and_print(seed: u64) {
 fn check_all(seeds: Range<u64>) {
     let began = std::time::Instant::now();
     let next = AtomicU64::new(seeds.start);
+    let covered = Mutex::new(Covered::default());
     in_threads(|| {
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
             if seed >= seeds.end {
                 return;
             }
-            check(seed);
+            let (plan, repaired) = check(seed);
+            covered.lock().unwrap().add(&plan, &repaired);
         }
     });
     let count = seeds.end - seeds.start;
     let runs = count + seeds.filter(|seed| runs_twice(*seed)).count() as u64;
     let an_hour = runs as f64 / began.elapsed().as_secs_f64() * 3_600.0;
     println!("{count} schedules in {runs} runs, {an_hour:.0} runs an hour");
+    println!("{}", covered.into_inner().unwrap());
+}
+
+/// In how many schedules each part was, and each kind of drift was repaired.
+#[derive(Default)]
+struct Covered(BTreeMap<String, u64>);
+
+impl Covered {
+    fn add(&mut self, plan: &Plan, repaired: &BTreeSet<DriftKind>) {
+        let parts = plan.parts.iter().map(ToString::to_string);
+        for what in parts.chain(repaired.iter().map(ToString::to_string)) {
+            *self.0.entry(what).or_default() += 1;
+        }
+    }
+}
+
+impl fmt::Display for Covered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = Part::iter().map(|part| part.to_string());
+        let kinds = DriftKind::iter().map(|kind| kind.to_string());
+        for (title, names) in [
+            ("schedules with", parts.collect::<Vec<String>>()),
+            ("schedules in which was repaired", kinds.collect()),
+        ] {
+            let (met, never): (Vec<String>, Vec<String>) = names
+                .into_iter()
+                .partition(|name| self.0.contains_key(name));
+            let met = met.iter().map(|name| format!("{name} {}", self.0[name]));
+            writeln!(f, "{title}: {}", met.format(", "))?;
+            writeln!(f, "  never: {}", never.join(", "))?;
+        }
+        Ok(())
+    }
 }
 
 /// Whether a schedule also shows that two runs of it do the same.
@@ -400,21 +490,25 @@ fn runs_twice(seed: u64) -> bool {
     seed.is_multiple_of(10)
 }
 
-/// Runs a schedule once, or twice and the second time with a log.
-fn check(seed: u64) {
+/// Runs a schedule once, or twice and the second time with a log. Returns what it covers.
+fn check(seed: u64) -> (Plan, BTreeSet<DriftKind>) {
     let plan = Plan::of(seed);
-    let outcome = run(&plan);
-    assert_eq!(outcome.violation, None, "{}", report(&plan));
+    let Outcome {
+        violation,
+        repaired,
+        trace,
+    } = run(&plan);
+    assert_eq!(violation, None, "{}", report(&plan));
     if !runs_twice(seed) {
-        return;
+        return (plan, repaired);
     }
-    let trace = outcome.trace;
     let _log =
         tracing::subscriber::set_default(tracing_subscriber::fmt().with_writer(sink).finish());
     let again = run(&plan).trace;
     let mut pairs = trace.iter().zip(&again);
     let differs = pairs.find(|(one, other)| one != other);
     assert!(trace == again, "{plan}: two runs differ: {differs:?}");
+    (plan, repaired)
 }
 
 /// Prints after how many schedules each planted bug is found, or the chosen one.
@@ -441,17 +535,23 @@ fn find_planted_bugs() {
     );
 }
 
-/// Prints the first schedule that finds a bug, if there is one.
+/// Prints the first schedule that finds a bug, as small as it can be made, if there is one.
 fn find_planted_bug(bug: Bug) -> bool {
     for seed in 0..BUG_LIVES_MAX {
-        let plan = Plan {
-            bug: Some(bug),
-            ..Plan::of(seed)
-        };
-        if let Some(violation) = run(&plan).violation {
-            println!("{bug}: schedule {}: {}", seed + 1, shown(&violation));
-            return true;
+        let plan = Plan::of(seed).with(Some(bug));
+        if run(&plan).violation.is_none() {
+            continue;
         }
+        let Failure { plan, outcome } = shrink(&plan);
+        if let Some(violation) = outcome.violation {
+            println!(
+                "{bug}: schedule {}: {}\n{}",
+                seed + 1,
+                shown(&violation.to_string()),
+                as_kept(&plan, violation.invariant)
+            );
+        }
+        return true;
     }
     false
 }

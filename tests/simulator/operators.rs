@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use embedded_index::EmbeddedIndex;
-use model::{CommentId, FilterKey, plan::index_edits};
+use model::{CommentId, FilterKey, Invariant, plan::index_edits};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, Report, exit};
 
 use super::{
+    checks,
     index::{Copied, PARTITIONS},
     mappings::LAG_MAX,
     plan::{Mode, Part},
@@ -94,9 +95,11 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
         match ended {
             Ok(Some(report)) => {
                 note(world, &report);
-                world.check(report.exit_code() & exit::UNRESOLVED == 0, || {
-                    format!("unresolved: {report}")
-                });
+                world.check(
+                    Invariant::WorkEnds,
+                    report.exit_code() & exit::UNRESOLVED == 0,
+                    || format!("unresolved: {report}"),
+                );
             }
             Ok(None) | Err(_) => world.trace.note(|| format!("the job {part} died")),
         }
@@ -130,6 +133,7 @@ async fn run_once(world: &World, job: &Job, part: Part, drawn: Drawn) -> Report 
 }
 
 fn note(world: &World, report: &Report) {
+    world.repaired.borrow_mut().extend(report.drifted.keys());
     world.trace.note(|| {
         format!(
             "{}: {} checked, {} repaired, {:?}, {}, {:?}",
@@ -223,7 +227,7 @@ async fn erase_imported(world: &World, job: &Job) {
         // No writer makes a malformed comment here.
         let mut unresolved = report.unresolved.iter();
         let malformed = unresolved.find(|what| what.contains("attribute"));
-        world.check(malformed.is_none(), || {
+        world.check(Invariant::ErasedIsGone, malformed.is_none(), || {
             format!("an erasure cannot read a comment: {malformed:?}")
         });
     }
@@ -240,7 +244,7 @@ async fn erase_imported(world: &World, job: &Job) {
         }
         let is_there = world.calm_table().comment(&id).await.unwrap().is_some();
         let is_gone = world.model.borrow().is_gone(&id);
-        world.check(!is_gone || !is_there, || {
+        world.check(Invariant::ErasedIsGone, !is_gone || !is_there, || {
             format!("{id} is there after its erasure")
         });
     }
@@ -299,7 +303,7 @@ pub(crate) async fn work_off_quarantine(world: &World) {
     let report = calm_job(world).quarantine(&world.quarantine()).await;
     note(world, &report);
     let is_bad = report.exit_code() & (exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED) != 0;
-    world.check(!is_bad, || {
+    world.check(Invariant::WorkEnds, !is_bad, || {
         format!("the quarantine in a calm world: {report}")
     });
 }
@@ -325,6 +329,7 @@ pub(crate) async fn damage(world: &World) {
         } else {
             let keys: Vec<FilterKey> = comment.placement().duplicate_keys().collect();
             delete(&table, id, keys.choose(&mut random).unwrap()).await;
+            world.damaged.borrow_mut().insert(id.clone(), now());
         }
         world.trace.note(|| format!("damage at {id}"));
     }
@@ -363,6 +368,7 @@ pub(crate) async fn repair_once(world: &World) -> Option<String> {
     if !needs_audit(world) {
         return None;
     }
+    checks::passed_by_audits(world).await;
     // An audit that is resumed does not look again at what it has passed. So a second audit
     // follows.
     let audits = if world.plan.seed.is_multiple_of(2) {

@@ -203,6 +203,13 @@ impl Plan {
         plan
     }
 
+    pub(crate) fn with(&self, bug: Option<Bug>) -> Self {
+        Self {
+            bug,
+            ..self.clone()
+        }
+    }
+
     /// A stream of random numbers for one part of the schedule.
     pub(crate) fn random(&self, name: &str) -> StdRng {
         let mut seed = self.seed ^ 0xcbf2_9ce4_8422_2325;

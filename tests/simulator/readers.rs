@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use actix_web::http::Method;
-use model::{Cd, Comment, Filter, FilterKey, Order, RatingSet, Timestamp};
+use model::{Cd, Comment, Filter, FilterKey, Invariant, Order, RatingSet, Timestamp};
 use page_index::{RankedQuery, Reads};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
@@ -107,11 +107,15 @@ async fn ask(
     let answer = world.request(api, Method::GET, url, &[], None).await;
     match answer.status {
         200 => return Some(answer),
-        404 => world.check(!is_wrong_404(world, filter, &answer, since), || {
-            format!("{url} is a wrong 404")
-        }),
+        404 => world.check(
+            Invariant::AbsenceIsCertain,
+            !is_wrong_404(world, filter, &answer, since),
+            || format!("{url} is a wrong 404"),
+        ),
         503 => {}
-        status => world.check(moved.contains(&status), || format!("{url}: {answer:?}")),
+        status => world.check(Invariant::AbsenceIsCertain, moved.contains(&status), || {
+            format!("{url}: {answer:?}")
+        }),
     }
     None
 }
@@ -171,7 +175,7 @@ async fn numbered_page(world: &World, random: &mut StdRng, filter: &Filter, numb
     if number > 0 && world.plan.mode == Mode::Posts {
         let mut archive = world.archive.borrow_mut();
         let before = archive.entry(url.clone()).or_insert_with(|| ids.clone());
-        world.check(*before == ids, || {
+        world.check(Invariant::PostsKeepArchivePages, *before == ids, || {
             format!("posts have changed the archive page {url}: {before:?}, and now {ids:?}")
         });
     }
@@ -218,18 +222,24 @@ impl Page<'_> {
         let json = answer.json();
         let shown = ids(&json);
         let different: BTreeSet<&String> = shown.iter().collect();
-        world.check(different.len() == shown.len(), || {
-            format!("{url} shows a comment twice: {shown:?}")
-        });
+        world.check(
+            Invariant::PagesShowTheirRanks,
+            different.len() == shown.len(),
+            || format!("{url} shows a comment twice: {shown:?}"),
+        );
         for comment in json["comments"].as_array().into_iter().flatten() {
             let id = comment["id"].as_str().unwrap();
             let body = comment["body"].as_str().unwrap();
-            world.check(world.model.borrow().had(id, body), || {
-                format!("{url}: {id} never had the text {body:?}")
-            });
-            world.check(shows_match(filter, comment), || {
-                format!("{url}: {comment} does not match")
-            });
+            world.check(
+                Invariant::ShownWasTrue,
+                world.model.borrow().had(id, body),
+                || format!("{url}: {id} never had the text {body:?}"),
+            );
+            world.check(
+                Invariant::ShownWasTrue,
+                shows_match(filter, comment),
+                || format!("{url}: {comment} does not match"),
+            );
         }
         if self.has_number
             && let Some(named) = answer.named.first()
@@ -256,11 +266,13 @@ impl Page<'_> {
             ranks.push(ranked.iter().position(|ranked| ranked == id));
         }
         let all_are_ranked = ranks.iter().all(Option::is_some);
-        world.check(all_are_ranked && ranks.is_sorted(), || {
-            format!("{url} shows {shown:?}, and its ranks are {ranked:?}")
-        });
+        world.check(
+            Invariant::PagesShowTheirRanks,
+            all_are_ranked && ranks.is_sorted(),
+            || format!("{url} shows {shown:?}, and its ranks are {ranked:?}"),
+        );
         let total = json["total"].as_u64().unwrap_or_default();
-        world.check(total >= named.total, || {
+        world.check(Invariant::PagesShowTheirRanks, total >= named.total, || {
             format!(
                 "{url} has the total {total}, the page index says {}",
                 named.total
@@ -269,9 +281,11 @@ impl Page<'_> {
         for comment in stable(world, filter, self.since) {
             let id = comment.id.to_string();
             let has_rank = named.comments.contains(&comment.cd());
-            world.check(!has_rank || shown.contains(&id), || {
-                format!("{url} lacks {id}, which has a rank: {shown:?}")
-            });
+            world.check(
+                Invariant::PagesShowTheirRanks,
+                !has_rank || shown.contains(&id),
+                || format!("{url} lacks {id}, which has a rank: {shown:?}"),
+            );
         }
     }
 }
@@ -355,7 +369,7 @@ async fn walk(world: &World, random: &mut StdRng, filter: &Filter) {
         let api = world.apis.choose(random).unwrap();
         let answer = world.request(api, Method::GET, &url, &[], None).await;
         if answer.status != 200 {
-            world.check(answer.status == 503, || {
+            world.check(Invariant::AbsenceIsCertain, answer.status == 503, || {
                 format!("a walk is answered {answer:?}")
             });
             return;
@@ -366,14 +380,16 @@ async fn walk(world: &World, random: &mut StdRng, filter: &Filter) {
         for id in ids(&json) {
             let is_new = seen.insert(id.clone());
             let is_again = world.model.borrow().was_recreated(&id);
-            world.check(is_new || is_again, || {
+            world.check(Invariant::WalksAreWhole, is_new || is_again, || {
                 format!("a walk shows {id} twice, the second time at {url}")
             });
         }
         let cursor = json["cursor"]["next"].as_str();
         next = cursor.map(|cursor| format!("{}&cursor={cursor}", listing(filter)));
         pages += 1;
-        world.check(pages < PAGES_MAX, || format!("a walk does not end: {url}"));
+        world.check(Invariant::WalksAreWhole, pages < PAGES_MAX, || {
+            format!("a walk does not end: {url}")
+        });
         if pages >= PAGES_MAX {
             return;
         }
@@ -385,9 +401,13 @@ async fn walk(world: &World, random: &mut StdRng, filter: &Filter) {
     }
     for comment in stable(world, filter, since) {
         let is_shown = seen.contains(comment.id.as_str());
-        world.check(is_shown || !throughout.have(&comment.cd()), || {
-            let url = listing(filter);
-            format!("a walk of {url} lacks {}: {seen:?}", comment.id)
-        });
+        world.check(
+            Invariant::WalksAreWhole,
+            is_shown || !throughout.have(&comment.cd()),
+            || {
+                let url = listing(filter);
+                format!("a walk of {url} lacks {}: {seen:?}", comment.id)
+            },
+        );
     }
 }

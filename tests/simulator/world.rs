@@ -2,7 +2,8 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
     future::Future,
     rc::Rc,
     sync::{Arc, Mutex, atomic::Ordering},
@@ -22,7 +23,7 @@ use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 use functions::Quarantine;
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use local_stack::engine::client::http_client;
-use model::{CommentId, ProductId, Timestamp};
+use model::{CommentId, Invariant, ProductId, Timestamp, plan::reconcile::DriftKind};
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::{now, simulation};
@@ -85,6 +86,19 @@ impl Answer {
     }
 }
 
+/// A promise that was broken, and by what.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Violation {
+    pub(crate) invariant: Invariant,
+    pub(crate) what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.invariant, self.what)
+    }
+}
+
 pub(crate) struct World {
     pub(crate) plan: Arc<Plan>,
     pub(crate) trace: Trace,
@@ -95,10 +109,14 @@ pub(crate) struct World {
     pub(crate) model: RefCell<Model>,
     /// The archive pages that readers have seen, by address.
     pub(crate) archive: RefCell<BTreeMap<String, Vec<String>>>,
-    pub(crate) violation: RefCell<Option<String>>,
+    pub(crate) violation: RefCell<Option<Violation>>,
     pub(crate) positions: [Position; 2],
     pub(crate) base: Client,
     pub(crate) bodies: Cell<u64>,
+    /// When a duplicate of a comment was last removed by something else than Pagemark.
+    pub(crate) damaged: RefCell<BTreeMap<CommentId, Timestamp>>,
+    /// The kinds of drift that were repaired.
+    pub(crate) repaired: RefCell<BTreeSet<DriftKind>>,
     /// The comments that were changed, the last one last.
     pub(crate) edited: RefCell<Vec<CommentId>>,
     /// Everything that runs in the process of `pagemark up` ends now.
@@ -136,6 +154,8 @@ impl World {
             positions: Default::default(),
             base: base.clone(),
             bodies: Cell::default(),
+            damaged: RefCell::default(),
+            repaired: RefCell::default(),
             edited: RefCell::default(),
             killed: Notify::new(),
             is_starting: Cell::default(),
@@ -282,14 +302,15 @@ impl World {
     }
 
     /// Notes the first promise that was broken.
-    pub(crate) fn violated(&self, what: String) {
-        self.trace.note(|| format!("VIOLATION {what}"));
-        self.violation.borrow_mut().get_or_insert(what);
+    pub(crate) fn violated(&self, invariant: Invariant, what: String) {
+        self.trace.note(|| format!("VIOLATION {invariant}: {what}"));
+        let violation = Violation { invariant, what };
+        self.violation.borrow_mut().get_or_insert(violation);
     }
 
-    pub(crate) fn check(&self, holds: bool, what: impl FnOnce() -> String) {
+    pub(crate) fn check(&self, invariant: Invariant, holds: bool, what: impl FnOnce() -> String) {
         if !holds {
-            self.violated(what());
+            self.violated(invariant, what());
         }
     }
 
@@ -325,9 +346,11 @@ impl World {
         let answer = simulation::with_clock_ahead(api.ahead_ms, answered).await;
         self.trace
             .note(|| format!("{}: {method} {target} {}", api.name, answer.status));
-        self.check(answer.status < 500 || answer.status == 503, || {
-            format!("{method} {target} is {answer:?}")
-        });
+        self.check(
+            Invariant::AbsenceIsCertain,
+            answer.status < 500 || answer.status == 503,
+            || format!("{method} {target} is {answer:?}"),
+        );
         answer
     }
 

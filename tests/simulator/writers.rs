@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use actix_web::http::Method;
-use model::{AuthorId, Comment, CommentId, ProductId, Status, Timestamp};
+use model::{AuthorId, Comment, CommentId, Invariant, ProductId, Status, Timestamp};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
@@ -71,9 +71,11 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
         if answer.status == 201 {
             let comment = comment_of(&answer.json());
             let first = created.get_or_insert_with(|| comment.id.clone()).clone();
-            world.check(first == comment.id, || {
-                format!("a repeated post has created {} after {first}", comment.id)
-            });
+            world.check(
+                Invariant::RepeatedPostsCreateNothing,
+                first == comment.id,
+                || format!("a repeated post has created {} after {first}", comment.id),
+            );
             if loses_answer {
                 loses_answer = false;
                 continue;
@@ -85,7 +87,7 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
             model.answered(&comment.id, Some(comment.clone()), now());
             return;
         }
-        world.check(answer.status == 503, || {
+        world.check(Invariant::AbsenceIsCertain, answer.status == 503, || {
             format!("a post is answered {answer:?}")
         });
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -148,9 +150,11 @@ async fn delete(world: &World, random: &mut StdRng, id: &CommentId) {
         204 | 404 => model.answered(id, None, now()),
         _ => model.unanswered(id, vec![None], now().plus_ms(DONE_WITHIN_MS)),
     }
-    world.check([204, 404, 503].contains(&answer.status), || {
-        format!("a deletion is answered {answer:?}")
-    });
+    world.check(
+        Invariant::AbsenceIsCertain,
+        [204, 404, 503].contains(&answer.status),
+        || format!("a deletion is answered {answer:?}"),
+    );
 }
 
 pub(crate) async fn change(world: &World, random: &mut StdRng, id: &CommentId) {
@@ -189,9 +193,11 @@ fn note_answer_to_change(world: &World, id: &CommentId, change: &Value, answer: 
             let after = comment_of(&answer.json());
             if let Some(before) = model.alone(id) {
                 let expected = changed(before, change);
-                world.check(Seen::from(&expected) == Seen::from(&after), || {
-                    format!("{change} has made {after:?}")
-                });
+                world.check(
+                    Invariant::WritesAreKept,
+                    Seen::from(&expected) == Seen::from(&after),
+                    || format!("{change} has made {after:?}"),
+                );
             }
             model.answered(id, Some(after), now());
         }
@@ -206,9 +212,11 @@ fn note_answer_to_change(world: &World, id: &CommentId, change: &Value, answer: 
         }
     }
     drop(model);
-    world.check([200, 404, 503].contains(&answer.status), || {
-        format!("a change is answered {answer:?}")
-    });
+    world.check(
+        Invariant::AbsenceIsCertain,
+        [200, 404, 503].contains(&answer.status),
+        || format!("a change is answered {answer:?}"),
+    );
 }
 
 fn changed(mut comment: Comment, change: &Value) -> Comment {

@@ -29,6 +29,10 @@ pub enum Bug {
     SnapshotBelieved,
     /// Readers believe the page index before its possible losses were checked.
     ConfirmedTooEarly,
+    /// An audit records that it has come past comments whose repair failed.
+    PositionPassesRepairs,
+    /// A walk over the products passes over the first one.
+    ProductIsPassedOver,
     /// A rebuild marks partitions before it has read the journal.
     MarkedBeforeJournal,
     /// A rebuild marks a partition that another server holds, or another rebuild fills.

@@ -21,7 +21,7 @@ pub(crate) struct Differences {
     pub(crate) remaining: Vec<Drift>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct RepairOutcome {
     pub(crate) comments: Vec<(CommentId, CommentOutcome)>,
 }

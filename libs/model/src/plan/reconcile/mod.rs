@@ -19,7 +19,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
-use strum::{Display, EnumDiscriminants, IntoStaticStr};
+use strum::{Display, EnumDiscriminants, EnumIter, IntoStaticStr};
 
 use crate::{
     comment::{Placement, RankEntry},
@@ -136,6 +136,7 @@ impl Places {
     Serialize,
     Deserialize,
     Display,
+    EnumIter,
     IntoStaticStr
 ))]
 #[strum_discriminants(serde(rename_all = "snake_case"), strum(serialize_all = "snake_case"))]
