@@ -63,8 +63,8 @@ pub(crate) fn pass(from: Timestamp, present: Timestamp, settings: &JobSettings) 
 }
 
 /// What the table stores when a rebuild is about to mark its partitions. If they are not all, the
-/// token of the other partitions becomes the one before. The next run then checks what they may have
-/// lost, and readers believe them meanwhile.
+/// token of the other partitions becomes the one before. The next run then checks what they may
+/// have lost, and readers believe them meanwhile.
 pub(crate) fn confirmation_of(
     rebuild: &Rebuild,
     is_whole: bool,

@@ -1,9 +1,10 @@
 //! A model of what decides whether readers may believe the page index, explored exhaustively by
 //! [stateright](https://docs.rs/stateright).
 //!
-//! Two partitions are on two servers. Each may be replaced by a replica that lags or by its snapshot,
-//! or lose everything, at any moment. Two runs of the repair job may go on at the same time, and die
-//! between any two calls. A page indexer lags as it likes, and readers may come at any moment.
+//! Two partitions are on two servers. Each may be replaced by a replica that lags or by its
+//! snapshot, or lose everything, at any moment. Two runs of the repair job may go on at the same
+//! time, and die between any two calls. A page indexer lags as it likes, and readers may come at any
+//! moment.
 //!
 //! The model decides nothing that the product decides: it calls `confirm_plan::plan`,
 //! `rebuild_plan::plan`, `pass` and `confirmation_of`, `FinishStep::all`, `MarkerState` and

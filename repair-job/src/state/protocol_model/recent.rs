@@ -37,8 +37,8 @@ struct SeenSoFar {
     sampled_at: Option<Timestamp>,
 }
 
-/// One call to the table or to the page index. A server may be lost, or the run may die, between any
-/// two.
+/// One call to the table or to the page index. A server may be lost, or the run may die, between
+/// any two.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Call {
     AskServers,
@@ -274,8 +274,8 @@ impl Recent {
         }
     }
 
-    /// The sample finds what a page indexer has not delivered that is behind. It is repaired, and the
-    /// confirmation refused. Few of the comments are sampled, so it never finds what a server has
+    /// The sample finds what a page indexer has not delivered that is behind. It is repaired, and
+    /// the confirmation refused. Few of the comments are sampled, so it never finds what a server has
     /// lost.
     fn sample(&mut self, world: &mut World, settings: &JobSettings) -> Result<(), End> {
         let until = world.now.plus_ms(-ms(settings.indexer_lag));
