@@ -142,8 +142,8 @@ const FILES: [(&str, &str); 7] = [
 const COMMENT: &str = "{\"id\":\"of-a-file\",\"product\":\"milk-jug\",\"language\":\"en\",\"rating\":5,\
      \"created_at\":\"2024-05-03T10:00:00Z\",\"body\":\"Good\"}\n";
 
-/// The programs of the documents. The programs of `cargo run --bin` are built already.
-const PROGRAMS: [(&str, &str); 4] = [
+/// The programs of the documents.
+const PROGRAMS: [(&str, &str); 3] = [
     (
         "pagemark",
         "if [ \"$1\" = up ]; then
@@ -154,7 +154,6 @@ const PROGRAMS: [(&str, &str); 4] = [
         exec \"$PAGEMARK_BINARY\" \"$@\"",
     ),
     ("repair-job", "exec pagemark repair \"$@\""),
-    ("cargo", "shift 4; exec \"$BENCH_BINARY\" \"$@\""),
     ("curl", "PATH=${PATH#*:} exec curl --fail-with-body --silent --show-error \"$@\""),
 ];
 
@@ -255,7 +254,6 @@ async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize,
         .env("HOME", root.join("home"))
         .env("OUT", root.join("out"))
         .env("PAGEMARK_BINARY", binary("pagemark").await)
-        .env("BENCH_BINARY", binary("bench").await)
         .env("TOKEN", WRITE_TOKEN)
         .env("MODERATOR", WRITE_TOKEN)
         .env("UP", &own_api)

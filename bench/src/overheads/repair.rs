@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use cost::{items, primary_item};
 use futures_util::{TryStreamExt, stream};
 use model::{Comment, ProductId, primaries::PRIMARIES_SHARDS};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
@@ -20,7 +21,7 @@ use crate::{
     measure::{Rounds, timed},
     report::{BenchReport, count},
     stores::{Loader, Redis, TableStore, create_table},
-    workload::{Comments, items, primary_item},
+    workload::Comments,
 };
 
 /// Comments per product, like in the real reviews that the design was made for: 976 (42,943
