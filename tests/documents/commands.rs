@@ -605,3 +605,19 @@ fn the_proofs_of_the_guarantees_exist() {
         );
     }
 }
+
+/// The last column of the table in docs/engines.md names tests of `functions::engines`.
+#[test]
+fn the_tests_that_ask_an_engine_exist() {
+    let page = project_file("docs/engines.md");
+    let (_, table) = page.split_once("| an engine must |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        let test = row.rsplit('`').nth(1).unwrap();
+        let (module, name) = test.split_once("::").unwrap();
+        let code = project_file(&format!("tests/functions/engines/{module}.rs"));
+        assert!(code.contains(&format!("fn {name}(")), "{test}");
+    }
+}
