@@ -266,7 +266,7 @@ pub(crate) fn cheaper(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> Strin
     }
 }
 
-/// At how many page views for each write both designs cost the same; [`VIEWS_MAX`] if at none. Only
+/// At how many page views for each write both designs cost the same; a million if at none. Only
 /// the number of page views varies, and with it the class of each table.
 pub fn meeting(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> f64 {
     let (mut low, mut high) = (VIEWS_MIN, VIEWS_MAX);
