@@ -64,9 +64,6 @@ impl BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
-    /// The monthly bill of Pagemark and of four indexes for your own load, by prices.json. Nothing
-    /// is measured.
-    Cost(money::Month),
     /// Compares both designs on real DynamoDB, or on a service like it. Prints first what that
     /// costs, and asks.
     Compare(EndpointArgs),
@@ -116,7 +113,6 @@ enum Measurement {
 async fn main() -> anyhow::Result<()> {
     let args = BenchArgs::parse();
     match &args.command {
-        Some(BenchCommand::Cost(month)) => money::print(month),
         Some(BenchCommand::Compare(args)) => endpoint::run(args).await,
         Some(BenchCommand::Publish { files }) => published::publish(files),
         Some(BenchCommand::CompareRevisions { base, new }) => revisions::print(base, new),

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+pub(crate) use cost::as_f64;
+
 /// Fewer durations have no 99th percentile: ten must lie beyond it.
 const P99_FROM: usize = 1_000;
 
@@ -158,11 +160,6 @@ fn seconds(times: &[Duration], contestant: usize) -> f64 {
         Some(time) => time.as_secs_f64(),
         None => f64::NAN,
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a measured figure")]
-pub(crate) fn as_f64(count: u64) -> f64 {
-    count as f64
 }
 
 #[cfg(test)]

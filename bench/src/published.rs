@@ -5,6 +5,7 @@
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use anyhow::{Context, ensure};
+use cost::{Prices, needs, sizes};
 use itertools::Itertools;
 
 use crate::{
@@ -18,7 +19,12 @@ use crate::{
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 const RESULTS: &str = "bench/results";
-const DOCUMENTS: [&str; 2] = ["docs/benchmarks.md", "docs/benchmarks-notes.md"];
+const DOCUMENTS: [&str; 4] = [
+    "docs/benchmarks.md",
+    "docs/benchmarks-notes.md",
+    "docs/choosing.md",
+    "docs/deploy.md",
+];
 const PLOTS: &str = "docs/benchmarks";
 /// At the beginning of a line.
 const BEGINS: &str = "\n<!-- bench ";
@@ -134,6 +140,8 @@ impl Published {
     fn fill(&self, block: BlockContent<'_>) -> anyhow::Result<MarkdownTable> {
         match block {
             BlockContent::Bills => money::published(),
+            BlockContent::Sizes => sizes(&Prices::published()?),
+            BlockContent::Needs => Ok(needs(&Prices::published()?)),
             BlockContent::Limits => self.limits(),
             BlockContent::Runs => self.commits(),
             BlockContent::Figures(table) => self.fill_figures(table),
@@ -259,6 +267,8 @@ fn plots_of(run: &Results) -> impl Iterator<Item = &Plot> {
 /// What a block shows: the text after `<!-- bench ` names it.
 enum BlockContent<'document> {
     Bills,
+    Sizes,
+    Needs,
     Limits,
     Runs,
     Figures(FigureTable<'document>),
@@ -268,6 +278,8 @@ impl<'document> BlockContent<'document> {
     fn parse(title: &'document str, table: &str) -> anyhow::Result<Self> {
         Ok(match title {
             "bills" => Self::Bills,
+            "sizes" => Self::Sizes,
+            "needs" => Self::Needs,
             "limits" => Self::Limits,
             "runs" => Self::Runs,
             _ => Self::Figures(FigureTable::parse(title, table)?),

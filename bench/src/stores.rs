@@ -9,6 +9,7 @@ use aws_sdk_dynamodb::{
     operation::query::builders::QueryFluentBuilder,
     types::{AttributeValue as SdkValue, BillingMode, PutRequest, TableStatus, WriteRequest},
 };
+use cost::primary_item;
 use dynoxide::{AttributeValue as EngineValue, Database, ImportOptions};
 use four_index::{FourIndexTable, Tally};
 use local_stack::engine::Engine;
@@ -30,7 +31,7 @@ use crate::{
     listing::{ExpectedListing, PAGE_SIZE},
     measure::as_f64,
     server::{Home, ServerProcess, folder, free_port},
-    workload::{insertion, primary_item},
+    workload::insertion,
 };
 
 /// Comments whose ranks are loaded at once.

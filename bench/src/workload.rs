@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use aws_lambda_events::dynamodb::Event;
+use cost::primary_item;
 use functions::{Quarantine, invocation::Handled};
 use local_stack::demo::demo_comments;
 use model::{
-    BlobFormat, Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData,
-    Status, Timestamp,
-    item::{CommentItem, Image},
+    Comment, CommentId, CommentText, Language, ProductId, Rating, Revision, SiteData, Status,
+    Timestamp,
     plan::{DuplicateWrite, IndexEdit, index_edits},
     record::decode_batch,
 };
@@ -143,23 +143,6 @@ impl Comments {
 
 fn product(number: u32) -> anyhow::Result<ProductId> {
     Ok(ProductId::parse(&format!("shop/item-{number:05}"))?)
-}
-
-pub(crate) fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
-    Ok(serde_dynamo::to_item(CommentItem::primary(
-        comment,
-        BlobFormat::Map,
-    ))?)
-}
-
-pub(crate) fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
-    let primary = primary_item(comment)?;
-    let image = Image::of_primary(&primary)?;
-    let mut items = vec![primary.clone()];
-    for key in comment.placement().duplicate_keys() {
-        items.push(image.duplicate(&key));
-    }
-    Ok(items)
 }
 
 pub(crate) fn events(comments: &[Comment]) -> anyhow::Result<Vec<Event>> {

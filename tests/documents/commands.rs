@@ -143,8 +143,8 @@ const FILES: [(&str, &str); 7] = [
 const COMMENT: &str = "{\"id\":\"of-a-file\",\"product\":\"milk-jug\",\"language\":\"en\",\"rating\":5,\
      \"created_at\":\"2024-05-03T10:00:00Z\",\"body\":\"Good\"}\n";
 
-/// The programs of the documents. The programs of `cargo run --bin` are built already.
-const PROGRAMS: [(&str, &str); 4] = [
+/// The programs of the documents.
+const PROGRAMS: [(&str, &str); 3] = [
     (
         "pagemark",
         "if [ \"$1\" = up ]; then
@@ -155,7 +155,6 @@ const PROGRAMS: [(&str, &str); 4] = [
         exec \"$PAGEMARK_BINARY\" \"$@\"",
     ),
     ("repair-job", "exec pagemark repair \"$@\""),
-    ("cargo", "shift 4; exec \"$BENCH_BINARY\" \"$@\""),
     ("curl", "PATH=${PATH#*:} exec curl --fail-with-body --silent --show-error \"$@\""),
 ];
 
@@ -256,7 +255,6 @@ async fn run(document: &str, blocks: &[(usize, &Block)], up: &Up) -> Vec<(usize,
         .env("HOME", root.join("home"))
         .env("OUT", root.join("out"))
         .env("PAGEMARK_BINARY", binary("pagemark").await)
-        .env("BENCH_BINARY", binary("bench").await)
         .env("TOKEN", WRITE_TOKEN)
         .env("MODERATOR", WRITE_TOKEN)
         .env("UP", &own_api)
@@ -606,5 +604,21 @@ fn the_proofs_of_the_guarantees_exist() {
             proofs.contains(name.as_str()),
             "which promise does {name} break?"
         );
+    }
+}
+
+/// The last column of the table in docs/engines.md names tests of `functions::engines`.
+#[test]
+fn the_tests_that_ask_an_engine_exist() {
+    let page = project_file("docs/engines.md");
+    let (_, table) = page.split_once("| an engine must |").unwrap();
+    let (table, _) = table.split_once("\n\n").unwrap();
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    assert!(rows.len() > 5, "{rows:?}");
+    for row in rows {
+        let test = row.rsplit('`').nth(1).unwrap();
+        let (module, name) = test.split_once("::").unwrap();
+        let code = project_file(&format!("tests/functions/engines/{module}.rs"));
+        assert!(code.contains(&format!("fn {name}(")), "{test}");
     }
 }

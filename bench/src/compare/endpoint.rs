@@ -9,6 +9,7 @@ use std::{
 };
 
 use anyhow::{Context, bail, ensure};
+use cost::{Prices, designs};
 use rand::random;
 use table::Table;
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use tokio::time::Instant;
 use super::{CompareEffort, Contestants, How, compare_pages, read_all, writes};
 use crate::{
     measure::Effort,
-    money::{Prices, designs},
     report::{BenchReport, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, text},
     stores::{READY_WITHIN, TableStore, four_index_table},
 };

@@ -17,12 +17,13 @@ mod reads;
 mod writes;
 
 use anyhow::ensure;
+use cost::stored_bytes;
 use model::{Comment, CommentText};
 
 use crate::{
     http::address_in,
     measure::{Effort, as_f64},
-    money::{add_bills, stored_bytes},
+    money::add_bills,
     recorded_table::{Delay, RecordedTable},
     report::{BenchReport, FOUR_INDEXES, PAGEMARK, Plot, PlotLine, count},
     stores::TableStore,

@@ -8,6 +8,7 @@
 use std::{sync::Arc, time::Instant};
 
 use anyhow::{Context, bail};
+use cost::{Write, primary_item};
 use four_index::{FourIndexTable, KeepCounters};
 use model::{Comment, CommentText, Rating, Revision};
 use page_indexer::PageIndexer;
@@ -18,12 +19,10 @@ use table::{CommentPatch, Created, Table, capacity::Meter};
 use super::contestants::Contestants;
 use crate::{
     measure::{Latencies, as_f64},
-    money::Write,
     report::{BenchReport, FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK},
     stores::four_index_table,
     workload::{
-        Comments, deadline, event, expect_processed, new_comment, page_indexer, primary_item,
-        stream_writer,
+        Comments, deadline, event, expect_processed, new_comment, page_indexer, stream_writer,
     },
 };
 
@@ -246,7 +245,9 @@ impl Designs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{money::designs, report::FOUR_INDEXES_PAGE_INDEX, stores::TableStore};
+    use cost::designs;
+
+    use crate::{report::FOUR_INDEXES_PAGE_INDEX, stores::TableStore};
 
     #[tokio::test]
     async fn the_engine_counts_the_units_of_the_cost_model() {

@@ -35,6 +35,10 @@ const CHUNK: u32 = 10_000;
 pub(crate) const PARTITIONS: u16 = 256;
 pub(crate) const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
 
+/// The handler finds and edits a block by a script, where the pipeline only sends two `ZADD`s for a
+/// comment. With two sorted sets, as before ADR 90, it was 0.41.
+const INDEX_LIMIT: &str = "ratio of rates, at least 0.25";
+
 /// Measures. The memory is that of `comments` comments.
 pub(crate) async fn measure(
     report: &mut BenchReport,
@@ -110,12 +114,7 @@ async fn rates(report: &mut BenchReport, effort: Effort) -> anyhow::Result<()> {
         rounds.rate(1, effort.a_turn),
         "comments/s",
     );
-    report.noted(
-        "index_vs_pipeline",
-        rounds.ratio(0, 1),
-        "",
-        "ratio of rates, at least 0.7",
-    );
+    report.noted("index_vs_pipeline", rounds.ratio(0, 1), "", INDEX_LIMIT);
     Ok(())
 }
 

@@ -9,6 +9,7 @@
 use std::time::Duration;
 
 use anyhow::ensure;
+use cost::{items, primary_item};
 use futures_util::{TryStreamExt, stream};
 use model::{Comment, ProductId, primaries::PRIMARIES_SHARDS};
 use repair_job::{AuditOptions, Job, JobSettings, Stop};
@@ -20,7 +21,7 @@ use crate::{
     measure::{Rounds, timed},
     report::{BenchReport, count},
     stores::{Loader, Redis, TableStore, create_table},
-    workload::{Comments, items, primary_item},
+    workload::Comments,
 };
 
 /// Comments per product, like in the real reviews that the design was made for: 976 (42,943
@@ -32,6 +33,9 @@ const SHARDS_AT_ONCE: u32 = 4;
 const READ_LIMIT: u32 = 4_000;
 /// Items that a scan reads in one call, like the audit.
 const SCAN_LIMIT: i32 = 2_000;
+
+/// A rebuild also calls `DescribeTable`, for which the engine counts all items: 17 of its 91 ms.
+const REBUILD_LIMIT: &str = "ratio of rates, at least 0.6";
 
 pub(crate) async fn measure(
     report: &mut BenchReport,
@@ -71,12 +75,7 @@ async fn measure_rebuild(
         rounds.rate(1, comments),
         "comments/s",
     );
-    report.noted(
-        "rebuild_vs_bare",
-        rounds.ratio(0, 1),
-        "",
-        "ratio of rates, at least 0.75",
-    );
+    report.noted("rebuild_vs_bare", rounds.ratio(0, 1), "", REBUILD_LIMIT);
     Ok(())
 }
 

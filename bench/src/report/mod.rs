@@ -5,7 +5,6 @@
 
 mod figure;
 mod machine;
-mod markdown;
 mod plot;
 
 use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time::Instant};
@@ -13,22 +12,16 @@ use std::{collections::BTreeMap, fmt::Write, fs, path::Path, path::PathBuf, time
 use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use figure::{Figure, NOT_MEASURED, count, interval, text};
+pub(crate) use cost::{
+    Cells, FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX,
+    MarkdownTable, NOT_A_NUMBER as NOT_MEASURED, PAGEMARK, count, text,
+};
+pub(crate) use figure::{Figure, interval};
 pub(crate) use machine::QUICK;
 use machine::{this_machine, this_run};
-pub(crate) use markdown::{Cells, MarkdownTable};
 pub(crate) use plot::{Plot, PlotLine};
 
 use crate::measure::Spread;
-
-pub(crate) const PAGEMARK: &str = "Pagemark";
-pub(crate) const FOUR_INDEXES: &str = "four indexes";
-/// Four indexes with Pagemark's page index, which names the comments of a page and their ratings.
-pub(crate) const FOUR_INDEXES_PAGE_INDEX: &str = "four indexes with the page index";
-/// Four indexes with the page index, whose pages are read by one BatchGetItem.
-pub(crate) const FOUR_INDEXES_BATCH: &str = "four indexes with the page index and BatchGetItem";
-/// Four indexes with transactional counters, so that its pages show totals like Pagemark's.
-pub(crate) const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
 
 pub(crate) const JSON: &str = "report.json";
 const MARKDOWN: &str = "report.md";

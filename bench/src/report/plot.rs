@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use anyhow::{anyhow, ensure};
+use cost::MILLION;
 use plotters::{
     coord::{
         ranged1d::{KeyPointHint, NoDefaultFormatting, ValueFormatter},
@@ -14,20 +15,22 @@ use serde::{Deserialize, Serialize};
 
 use super::{FOUR_INDEXES, PAGEMARK, text};
 
-const SIZE: (u32, u32) = (760, 400);
-const LEFT: i32 = 108;
-/// For the names of the lines, which stand at their ends.
-const RIGHT: i32 = 275;
+/// A phone of 390 pixels shows it at four fifths of this width, so its texts stay readable.
+const WIDTH: u32 = 480;
+const CHART_HEIGHT: u32 = 390;
+const LEFT: u32 = 100;
+/// For half of the last number of an axis.
+const RIGHT: u32 = 32;
 const BELOW: u32 = 52;
 const MARGIN: u32 = 12;
-/// Readable on a phone, where a plot is half as wide.
 const FONT: (&str, u32) = ("sans-serif", 17);
-const NAME_HEIGHT: i32 = 21;
+/// Of the name of a line. The names stand below the chart, in the order in which the lines end.
+const NAME_HEIGHT: u32 = 21;
 const GAP: i32 = 6;
 const POINT: u32 = 3;
 const MARK: u32 = 6;
-const WIDTH: u32 = 2;
-const OUR_WIDTH: u32 = 4;
+const LINE_WIDTH: u32 = 2;
+const OUR_LINE_WIDTH: u32 = 4;
 /// A reader cannot distinguish more.
 const LINES_MAX: usize = 5;
 /// About how many numbers stand at a linear axis.
@@ -179,7 +182,11 @@ impl Ranged for Axis {
 
 impl ValueFormatter<f64> for Axis {
     fn format_ext(&self, value: &f64) -> String {
-        text(*value)
+        if *value < MILLION {
+            text(*value)
+        } else {
+            format!("{} M", text(value / MILLION))
+        }
     }
 }
 
@@ -206,12 +213,15 @@ impl Plot {
     }
 
     fn draw(&self, svg: &mut String) -> Result<(), Box<dyn std::error::Error>> {
-        let area = SVGBackend::with_string(svg, SIZE).into_drawing_area();
+        let names_height = NAME_HEIGHT * u32::try_from(self.series.len())? + MARGIN;
+        let size = (WIDTH, CHART_HEIGHT + names_height);
+        let area = SVGBackend::with_string(svg, size).into_drawing_area();
         area.fill(&WHITE)?;
+        let (chart_area, names_area) = area.split_vertically(CHART_HEIGHT);
         let points = self.series.iter().flat_map(|line| &line.points);
         let x = Axis::of(points.clone().map(|point| point.0));
         let y = Axis::of(points.map(|point| point.1));
-        let mut chart = ChartBuilder::on(&area)
+        let mut chart = ChartBuilder::on(&chart_area)
             .margin(MARGIN)
             .margin_right(RIGHT)
             .x_label_area_size(BELOW)
@@ -231,7 +241,11 @@ impl Plot {
             self.series.iter().partition(|series| series.is_ours());
         for (number, series) in others.into_iter().chain(ours).enumerate() {
             let colour = series.colour(number);
-            let width = if series.is_ours() { OUR_WIDTH } else { WIDTH };
+            let width = if series.is_ours() {
+                OUR_LINE_WIDTH
+            } else {
+                LINE_WIDTH
+            };
             chart.draw_series(
                 LineSeries::new(series.points.iter().copied(), colour.stroke_width(width))
                     .point_size(POINT),
@@ -244,7 +258,7 @@ impl Plot {
             area.draw(&Circle::new(
                 (across, down),
                 MARK,
-                BLACK.stroke_width(WIDTH),
+                BLACK.stroke_width(LINE_WIDTH),
             ))?;
             area.draw(&Text::new(
                 text(*x),
@@ -253,16 +267,13 @@ impl Plot {
             ))?;
         }
         names.sort_by_key(|(y, _, _)| *y);
-        let right = i32::try_from(SIZE.0)? - RIGHT;
-        let mut free = 0;
-        for (y, series, colour) in names {
-            free = free.max(y - NAME_HEIGHT / 2);
-            area.draw(&Text::new(
+        let rows = (0..).step_by(usize::try_from(NAME_HEIGHT)?);
+        for (row, (_, series, colour)) in rows.zip(names) {
+            names_area.draw(&Text::new(
                 series.name.as_str(),
-                (right + GAP, free),
+                (i32::try_from(LEFT)?, row),
                 FONT.into_font().color(&colour),
             ))?;
-            free += NAME_HEIGHT;
         }
         area.present()?;
         Ok(())
@@ -314,7 +325,11 @@ mod tests {
     /// The numbers at the axis of these values.
     fn ticks(values: &[f64]) -> String {
         let axis = Axis::of(values.iter().copied());
-        let texts: Vec<String> = axis.ticks.iter().map(|tick| text(*tick)).collect();
+        let texts: Vec<String> = axis
+            .ticks
+            .iter()
+            .map(|tick| axis.format_ext(tick))
+            .collect();
         texts.join(" ")
     }
 
@@ -323,6 +338,7 @@ mod tests {
         assert_eq!(ticks(&[0.0, 4.0]), "0 1 2 3 4");
         assert_eq!(ticks(&[4.4, 6.5]), "0 1 2 3 4 5 6 7");
         assert_eq!(ticks(&[2.0, 3_000.0]), "1 10 100 1,000 10,000");
+        assert_eq!(ticks(&[2e5, 3e6]), "100,000 1 M 10 M");
         let axis = Axis::of([2.0, 3_000.0].into_iter());
         assert_eq!(axis.map(&100.0, (0, 200)), 100);
     }

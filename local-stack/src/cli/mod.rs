@@ -1,5 +1,6 @@
 //! The commands of `pagemark`.
 
+mod cost;
 mod export;
 mod import;
 mod progress;
@@ -51,6 +52,9 @@ enum CliCommand {
         mut_subcommand("status", |status| repair::in_one_part(repair::with_the_quarantine_of_the_stack(status)))
     )]
     Repair(Box<repair::RepairArgs>),
+    /// Compute the monthly bill of a deployment, and of other designs, by published prices.
+    #[command(after_help = cost::more_help())]
+    Cost(cost::CostArgs),
     /// Write the completions for a shell to the standard output.
     Completions(written::CompletionsArgs),
     /// Write man pages into a folder.
@@ -69,6 +73,7 @@ impl Cli {
             CliCommand::Import(args) => Box::pin(import::run(*args)).await,
             CliCommand::Export(args) => Box::pin(export::run(args)).await,
             CliCommand::Repair(args) => Box::pin(repair::run(*args)).await,
+            CliCommand::Cost(args) => cost::run(&args).map(|()| ExitCode::SUCCESS),
             CliCommand::Completions(args) => {
                 written::completions(&args);
                 Ok(ExitCode::SUCCESS)

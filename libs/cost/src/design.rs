@@ -7,28 +7,34 @@
 //!   product's statistics items, one for each language and one for all, by one eventually
 //!   consistent query.
 //! - The page index names a page's comments with their ratings. So four indexes with it read
-//!   nothing that the page does not show, by one query for each rating, at any depth. They keep no
-//!   journal; the weekly audit finds what the index lacks.
+//!   nothing that the page does not show, by one query for each rating, at any depth. They keep a
+//!   journal in the comment's transaction, and confirm the index by it, as Pagemark does. So both
+//!   have the same guarantees.
 
 use four_index::{Index, KeepCounters, Tally, comment_item, projection, write_cost_by_rules};
 use model::{
-    Comment, CommentText, Filter, FilterKey, Language, Rating, RatingSet, Revision,
-    item::{Image, attribute},
+    BlobFormat, Comment, CommentId, CommentText, Filter, FilterKey, Language, ProductId, Rating,
+    RatingSet, Revision, SiteData, Status, Timestamp,
+    item::{CommentItem, Image, attribute},
     primaries::{PRIMARIES_KEYS, PRIMARIES_PROJECTED},
     size::{self, item_bytes},
 };
 use serde_dynamo::Item;
 use strum::VariantArray;
 
-use crate::{
-    listing::PAGE_SIZE,
-    measure::as_f64,
-    report::{
-        FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX, PAGEMARK,
-    },
-    workload::{Comments, items, primary_item},
-};
+use crate::{number::as_f64, prices::Stack};
 
+pub const PAGEMARK: &str = "Pagemark";
+pub const FOUR_INDEXES: &str = "four indexes";
+/// Four indexes with Pagemark's page index, which names the comments of a page and their ratings.
+pub const FOUR_INDEXES_PAGE_INDEX: &str = "four indexes with the page index";
+/// Four indexes with the page index, whose pages are read by one BatchGetItem.
+pub const FOUR_INDEXES_BATCH: &str = "four indexes with the page index and BatchGetItem";
+/// Four indexes with transactional counters, so that its pages show totals like Pagemark's.
+pub const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
+
+/// Comments of a page.
+const PAGE_SIZE: usize = 20;
 const READ_UNIT_BYTES: f64 = 4096.0;
 /// Bytes billed for storing an item besides its size, in the table and in each index.
 const STORAGE_OVERHEAD_BYTES: usize = 100;
@@ -39,7 +45,7 @@ const INDEX_SCAN_READ_UNITS: f64 = 0.5;
 /// `stream-writer` and `page-indexer`. At a low rate each write is a separate invocation.
 const FUNCTIONS: f64 = 2.0;
 /// Bytes of a comment in Redis, as measured with a million comments on 2026-11-29 (docs/deploy.md).
-pub(super) const REDIS_BYTES: f64 = 53.0;
+pub(crate) const REDIS_BYTES: f64 = 53.0;
 /// Running time of a function for a new comment and for each of its duplicates, in milliseconds, as
 /// measured.
 const FUNCTION_MS: f64 = 2.72;
@@ -53,8 +59,11 @@ const COUNTER_BYTES: usize = 5;
 const LANGUAGES: usize = 8;
 /// How many values a rating has. A filter by all of them is none.
 const RATINGS: u32 = 5;
+/// 2024-01-01T00:00:00.123Z. Every time has as many bytes.
+const CREATED_AT_MS: i64 = 1_704_067_200_123;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, strum::Display, VariantArray)]
-pub(crate) enum Write {
+pub enum Write {
     #[strum(to_string = "insert")]
     Insert,
     #[strum(to_string = "text edit")]
@@ -68,25 +77,25 @@ pub(crate) enum Write {
 pub(crate) type PerWrite<T> = [T; Write::VARIANTS.len()];
 
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(crate) struct WriteUsage {
-    pub(crate) write_units: f64,
-    pub(super) read_units: f64,
-    pub(super) function_invocations: f64,
-    pub(super) function_ms: f64,
+pub struct WriteUsage {
+    pub write_units: f64,
+    pub read_units: f64,
+    pub function_invocations: f64,
+    pub function_ms: f64,
 }
 
 /// Read units of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct PageUnits {
+pub struct PageUnits {
     /// The first one, to which all readers come.
-    pub(crate) front: f64,
+    pub front: f64,
     /// One with a number or a cursor.
-    pub(crate) numbered: f64,
+    pub numbered: f64,
 }
 
 impl PageUnits {
     /// Both cost the same.
-    pub(super) fn alike(units: f64) -> Self {
+    pub fn alike(units: f64) -> Self {
         Self {
             front: units,
             numbered: units,
@@ -95,28 +104,25 @@ impl PageUnits {
 }
 
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Design {
-    pub(crate) name: String,
+pub struct Design {
+    pub name: String,
+    pub stack: Stack,
     /// Of a page without a filter by rating, then with 1, 2, 3 and 4 ratings.
-    pub(crate) page_read_units: Vec<PageUnits>,
-    pub(crate) write: PerWrite<WriteUsage>,
+    pub page_read_units: Vec<PageUnits>,
+    pub write: PerWrite<WriteUsage>,
     /// For the record of an `Idempotency-Key`, beside a new comment.
-    pub(super) idempotency_write_units: f64,
+    pub idempotency_write_units: f64,
     /// Bytes of a comment in the table and in all indexes, as billed for storage.
-    pub(super) table_bytes: f64,
-    pub(super) index_bytes: f64,
+    pub table_bytes: f64,
+    pub index_bytes: f64,
     /// Bytes of a comment in Redis; 0 for a design without Redis.
-    pub(super) redis_bytes: f64,
-    pub(super) upkeep_read_units: f64,
+    pub redis_bytes: f64,
+    pub upkeep_read_units: f64,
 }
 
 /// Pagemark, and four indexes: alone, with counters, and with the page index, by queries and by
 /// BatchGetItem. `depth` is how many pages a design with cursors reads in order to show one.
-pub(crate) fn designs(
-    text_bytes: u32,
-    depth: u32,
-    redis_bytes: f64,
-) -> anyhow::Result<Vec<Design>> {
+pub fn designs(text_bytes: u32, depth: u32, redis_bytes: f64) -> anyhow::Result<Vec<Design>> {
     let change = Change::of(usize::try_from(text_bytes)?)?;
     let by_queries = with_page_index(
         four_indexes(&change, 1, KeepCounters::No),
@@ -140,6 +146,25 @@ pub(crate) fn designs(
     ])
 }
 
+/// The primary item of a comment.
+pub fn primary_item(comment: &Comment) -> anyhow::Result<Item> {
+    Ok(serde_dynamo::to_item(CommentItem::primary(
+        comment,
+        BlobFormat::Map,
+    ))?)
+}
+
+/// The primary item of a comment, and its duplicates.
+pub fn items(comment: &Comment) -> anyhow::Result<Vec<Item>> {
+    let primary = primary_item(comment)?;
+    let image = Image::of_primary(&primary)?;
+    let mut items = vec![primary.clone()];
+    for key in comment.placement().duplicate_keys() {
+        items.push(image.duplicate(&key));
+    }
+    Ok(items)
+}
+
 struct Change {
     comment: Comment,
     edited: Comment,
@@ -148,15 +173,23 @@ struct Change {
 
 impl Change {
     fn of(text_bytes: usize) -> anyhow::Result<Self> {
+        let created_at = Timestamp::from_epoch_ms(CREATED_AT_MS)?;
+        let revision = Revision::after(None, created_at, 1);
         let comment = Comment {
+            // Ids are ULIDs, like revisions.
+            id: CommentId::parse(&revision.to_string())?,
+            product: ProductId::parse("shop/item-00001")?,
             language: Language::parse("en")?,
             rating: Rating::new(5)?,
+            created_at,
+            revision,
+            status: Status::Published,
             text: CommentText {
                 title: None,
                 body: Some("x".repeat(text_bytes)),
                 author: None,
             },
-            ..Comments::new(1)?.draw()?
+            site: SiteData::default(),
         };
         let revision = Revision::after(Some(comment.revision), comment.created_at, 3);
         let edited = Comment {
@@ -185,16 +218,16 @@ impl Change {
 }
 
 /// Bytes of a comment, as billed for storage.
-pub(crate) struct StoredBytes {
-    pub(crate) table: f64,
+pub struct StoredBytes {
+    pub table: f64,
     /// In all indexes together.
-    pub(crate) indexes: f64,
+    pub indexes: f64,
 }
 
 /// The bytes of a comment in Pagemark, then in the design with four indexes. Pagemark
 /// has one primary item and its duplicates, all of them also in the index `gsi`, and an entry of
 /// `primaries`. Journal entries expire.
-pub(crate) fn stored_bytes(comment: &Comment) -> anyhow::Result<[StoredBytes; 2]> {
+pub fn stored_bytes(comment: &Comment) -> anyhow::Result<[StoredBytes; 2]> {
     let table = items(comment)?.iter().map(billed_bytes).sum();
     let entry = billed_bytes(&primaries_entry(comment)?);
     let pagemark = StoredBytes {
@@ -283,6 +316,7 @@ fn pagemark(
     let [stored, _] = stored_bytes(comment)?;
     Ok(Design {
         name: PAGEMARK.to_owned(),
+        stack: Stack::Pagemark,
         page_read_units,
         write,
         idempotency_write_units: IDEMPOTENCY_WRITE_UNITS,
@@ -384,14 +418,23 @@ fn with_page_index(four_indexes: Design, change: &Change, redis_bytes: f64) -> D
         let bytes = count(PAGE_SIZE * entry_bytes(&item, index)) / queries;
         page_read_units.push(PageUnits::alike(queries * query_units(bytes)));
     }
-    let write = four_indexes.write.map(|usage| WriteUsage {
-        function_invocations: 1.0,
-        function_ms: FUNCTION_MS,
-        ..usage
+    let write = per_write(|write| {
+        let (old, new) = change.versions(write);
+        let cost = write_cost_by_rules(old, new, KeepCounters::No);
+        WriteUsage {
+            // The transaction with the journal's entry counts twice in the table.
+            write_units: cost.total() + cost.table_units + JOURNAL_UNITS,
+            // Within the hour, `recent` reads the item, strongly consistent.
+            read_units: read_before(write, item_bytes(&item))
+                + consistent_read_units(count(item_bytes(&item))),
+            function_invocations: 1.0,
+            function_ms: FUNCTION_MS,
+        }
     });
     let scan = count(item_bytes(&item)) / READ_UNIT_BYTES / 2.0;
     Design {
         name: FOUR_INDEXES_PAGE_INDEX.to_owned(),
+        stack: Stack::PageIndex,
         page_read_units,
         write,
         redis_bytes,
@@ -470,8 +513,9 @@ mod tests {
             [68.0, 68.0, 100.0, 68.0],
             four_indexes,
             [10.0, 5.0, 12.0, 10.0],
-            four_indexes,
-            four_indexes,
+            // The table's unit once more, and two for the journal's entry.
+            four_indexes.map(|units| units + 3.0),
+            four_indexes.map(|units| units + 3.0),
         ];
         assert_eq!(write_units_of(60), expected);
         for (text_bytes, units) in [(1_024, 133.0), (2_048, 198.0), (4_096, 328.0)] {

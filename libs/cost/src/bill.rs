@@ -3,12 +3,13 @@
 
 use anyhow::Context;
 
-use super::{
-    MILLION, Month,
-    model::{Design, PerWrite, WriteUsage},
-    prices::{Prices, TableClass},
+use crate::{
+    MILLION,
+    design::{Design, PerWrite, WriteUsage},
+    month::Month,
+    number::text,
+    prices::{Prices, RedisCluster, TableClass},
 };
-use crate::report::text;
 
 const GB: f64 = 1e9;
 /// Between these numbers of page views for each write, designs are compared. Beyond them, a design
@@ -21,7 +22,7 @@ const FUNCTION_MEMORY_GB: f64 = 0.25;
 /// Every design's page names the product. A process keeps the record for a minute, so this is the
 /// most that it costs.
 const RECORD_READ_UNITS: f64 = 0.5;
-pub(super) const PARTS: [&str; 7] = [
+pub const PARTS: [&str; 7] = [
     "page views",
     "writes",
     "functions",
@@ -31,72 +32,157 @@ pub(super) const PARTS: [&str; 7] = [
     "Redis",
 ];
 
-/// A design in a month, with a class of table.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Billed<'month> {
-    pub(super) design: &'month Design,
-    pub(super) class: &'month TableClass,
+/// A design in a month, with a class of table and a kind of Redis.
+#[derive(Debug, Clone)]
+pub struct Billed<'month> {
+    pub design: &'month Design,
+    pub class: TableClass,
+    pub(crate) redis: RedisKind,
     month: &'month Month,
     prices: &'month Prices,
 }
 
+/// What holds the page index of a design that has one.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum RedisKind {
+    None,
+    Nodes(RedisCluster),
+    Serverless,
+}
+
+/// Units of a month.
+struct Units {
+    page_views: f64,
+    /// Of writes, and of what repair reads after them.
+    reads_of_writes: f64,
+    audits: f64,
+    writes: f64,
+}
+
 impl<'month> Billed<'month> {
-    /// With the class of table that costs less, or with the one that the month names.
-    pub(super) fn new(
+    /// As the template makes it: on demand, with nodes of Redis. The class of table is the one that
+    /// costs less, or the one that the month names.
+    pub fn new(
         design: &'month Design,
         month: &'month Month,
         prices: &'month Prices,
     ) -> anyhow::Result<Self> {
+        let redis = if design.redis_bytes > 0.0 {
+            RedisKind::Nodes(prices.redis_cluster(month.comments * design.redis_bytes)?)
+        } else {
+            RedisKind::None
+        };
         let mut cheapest: Option<Self> = None;
         for class in prices.table_classes() {
             let billed = Self {
                 design,
-                class,
+                class: class.clone(),
+                redis: redis.clone(),
                 month,
                 prices,
             };
-            if month.takes(class) && cheapest.is_none_or(|other| billed.total() < other.total()) {
+            let is_cheaper = cheapest
+                .as_ref()
+                .is_none_or(|other| billed.total() < other.total());
+            if month.takes(class) && is_cheaper {
                 cheapest = Some(billed);
             }
         }
         cheapest.context("--table-class: Standard or Standard-IA")
     }
 
+    /// The same with Valkey Serverless; `None` without Redis.
+    pub(crate) fn serverless(&self) -> Option<Self> {
+        if self.redis == RedisKind::None {
+            return None;
+        }
+        Some(Self {
+            redis: RedisKind::Serverless,
+            ..self.clone()
+        })
+    }
+
+    /// The same with provisioned capacity.
+    pub(crate) fn provisioned(&self) -> anyhow::Result<Self> {
+        Ok(Self {
+            class: self.prices.provisioned(self.month.peak)?,
+            ..self.clone()
+        })
+    }
+
+    /// The same with capacity that is reserved for a year. `None` if that is too little.
+    pub(crate) fn reserved(&self) -> anyhow::Result<Option<Self>> {
+        let provisioned = self.provisioned()?;
+        let units = self.units();
+        let reads = units.page_views + units.reads_of_writes + units.audits;
+        let reserved =
+            self.prices
+                .reserved(&provisioned.class, [reads, units.writes], self.month.peak);
+        Ok(reserved.map(|class| Self {
+            class,
+            ..provisioned
+        }))
+    }
+
+    /// The cheapest of all ways to pay for it.
+    pub(crate) fn cheapest(&self) -> anyhow::Result<Self> {
+        let mut ways = vec![self.clone(), self.provisioned()?];
+        ways.extend(self.reserved()?);
+        for way in ways.clone() {
+            ways.extend(way.serverless());
+        }
+        let cheapest = ways
+            .into_iter()
+            .min_by(|one, other| one.total().total_cmp(&other.total()));
+        cheapest.context("a way to pay")
+    }
+
     /// A month's cost by part, in US dollars. The first one is that of page views.
-    pub(super) fn parts(&self) -> [f64; PARTS.len()] {
+    pub fn parts(&self) -> [f64; PARTS.len()] {
         let Self {
             design,
             class,
             month,
             prices,
+            ..
         } = self;
+        let units = self.units();
         [
-            month.views * self.page_view_usd(&month.mix),
-            month.writes * mean_of_writes(design, |write| self.write_usd(write)),
+            units.page_views / MILLION * class.million_read_units,
+            units.writes / MILLION * class.million_write_units
+                + units.reads_of_writes / MILLION * class.million_read_units,
             month.writes * mean_of_writes(design, |write| self.functions_usd(write)),
             month.comments * (design.table_bytes + design.index_bytes) / GB
                 * class.storage_gb_month,
             month.comments * design.table_bytes / GB * prices.backup_gb_month.usd,
-            month.comments * design.upkeep_read_units / MILLION * class.million_read_units,
-            if design.redis_bytes > 0.0 {
-                prices.redis_month_usd(month.comments * design.redis_bytes)
-            } else {
-                0.0
-            },
+            units.audits / MILLION * class.million_read_units,
+            self.redis_usd(),
         ]
     }
 
-    pub(super) fn total(&self) -> f64 {
+    pub fn total(&self) -> f64 {
         self.parts().iter().sum()
+    }
+
+    /// What the deployment costs beside the data.
+    pub(crate) fn beside_usd(&self) -> f64 {
+        let Month {
+            comments, views, ..
+        } = self.month;
+        let deployment = &self.prices.deployment;
+        deployment.month_usd(self.design.stack, *comments, *views)
     }
 
     /// The month's cost with so many page views of a mix for each write, by the class that then costs
     /// less.
-    pub(super) fn at(&self, views_a_write: f64, mix: &[f64]) -> f64 {
+    pub fn at(&self, views_a_write: f64, mix: &[f64]) -> f64 {
         let mut least = f64::INFINITY;
         for class in self.prices.table_classes() {
             if self.month.takes(class) {
-                let billed = Self { class, ..*self };
+                let billed = Self {
+                    class: class.clone(),
+                    ..self.clone()
+                };
                 let of_views = self.month.writes * views_a_write * billed.page_view_usd(mix);
                 least = least.min(billed.without_views_usd() + of_views);
             }
@@ -110,20 +196,41 @@ impl<'month> Billed<'month> {
     }
 
     /// The cost of the mean page view of a mix by ratings, in percent.
-    pub(super) fn page_view_usd(&self, mix: &[f64]) -> f64 {
+    pub(crate) fn page_view_usd(&self, mix: &[f64]) -> f64 {
+        self.page_view_units(mix) / MILLION * self.class.million_read_units
+    }
+
+    fn page_view_units(&self, mix: &[f64]) -> f64 {
         let front = self.month.front / 100.0;
         let mut units = RECORD_READ_UNITS;
         for (percent, page) in mix.iter().zip(&self.design.page_read_units) {
             let mean = front * page.front + (1.0 - front) * page.numbered;
             units += percent / 100.0 * mean;
         }
-        units / MILLION * self.class.million_read_units
+        units
     }
 
-    fn write_usd(&self, write: WriteUsage) -> f64 {
-        let units = write.write_units * self.class.million_write_units
-            + write.read_units * self.class.million_read_units;
-        units / MILLION
+    fn units(&self) -> Units {
+        let Self { design, month, .. } = self;
+        Units {
+            page_views: month.views * self.page_view_units(&month.mix),
+            reads_of_writes: month.writes * mean_of_writes(design, |write| write.read_units),
+            audits: month.comments * design.upkeep_read_units,
+            writes: month.writes * mean_of_writes(design, |write| write.write_units),
+        }
+    }
+
+    fn redis_usd(&self) -> f64 {
+        let month = self.month;
+        match &self.redis {
+            RedisKind::None => 0.0,
+            RedisKind::Nodes(cluster) => cluster.month_usd,
+            RedisKind::Serverless => {
+                let bytes = month.comments * self.design.redis_bytes;
+                let ecpus = (month.views + month.writes) * month.ecpus;
+                self.prices.redis_serverless.month_usd(bytes, ecpus)
+            }
+        }
     }
 
     /// The functions' cost of one write. A stream read feeds each invocation.
@@ -138,16 +245,16 @@ impl<'month> Billed<'month> {
 
 /// The mean of the writes, by their shares. A new comment comes with an `Idempotency-Key` where the
 /// design keeps such records.
-fn mean_of_writes(design: &Design, usd: impl Fn(WriteUsage) -> f64) -> f64 {
+fn mean_of_writes(design: &Design, of: impl Fn(WriteUsage) -> f64) -> f64 {
     let mut writes = design.write;
     let [insert, ..] = &mut writes;
     insert.write_units += design.idempotency_write_units;
     let writes = WRITE_SHARES.into_iter().zip(writes);
-    writes.map(|(share, write)| share * usd(write)).sum()
+    writes.map(|(share, write)| share * of(write)).sum()
 }
 
 /// From how many page views for each write on our design is cheaper.
-pub(super) fn cheaper(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> String {
+pub(crate) fn cheaper(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> String {
     let [without_views, with_most] =
         [VIEWS_MIN, VIEWS_MAX].map(|views| is_cheaper(designs, mix, views));
     let meeting = meeting(designs, mix);
@@ -159,9 +266,9 @@ pub(super) fn cheaper(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> Strin
     }
 }
 
-/// At how many page views for each write both designs cost the same; [`VIEWS_MAX`] if at none. Only
+/// At how many page views for each write both designs cost the same; a million if at none. Only
 /// the number of page views varies, and with it the class of each table.
-pub(super) fn meeting(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> f64 {
+pub fn meeting(designs: (&Billed<'_>, &Billed<'_>), mix: &[f64]) -> f64 {
     let (mut low, mut high) = (VIEWS_MIN, VIEWS_MAX);
     let at_first = is_cheaper(designs, mix, low);
     // Halved until two numbers of views print alike.
@@ -183,7 +290,7 @@ fn is_cheaper((ours, theirs): (&Billed<'_>, &Billed<'_>), mix: &[f64], views: f6
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::money::{all_of, model::PageUnits};
+    use crate::{design::PageUnits, statement::all_of};
 
     fn one_query() -> Design {
         let write = WriteUsage {

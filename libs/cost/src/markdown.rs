@@ -3,23 +3,30 @@
 use std::iter;
 
 /// The cells of a line.
-pub(crate) type Cells = Vec<String>;
+pub type Cells = Vec<String>;
 
-pub(crate) struct MarkdownTable {
-    pub(crate) head: Cells,
-    pub(crate) rows: Vec<Cells>,
+pub struct MarkdownTable {
+    pub head: Cells,
+    pub rows: Vec<Cells>,
 }
 
 impl MarkdownTable {
-    pub(crate) fn new<const COLUMNS: usize>(head: [&str; COLUMNS], rows: Vec<Cells>) -> Self {
+    pub fn new<const COLUMNS: usize>(head: [&str; COLUMNS], rows: Vec<Cells>) -> Self {
         Self {
             head: head.map(str::to_owned).into(),
             rows,
         }
     }
 
+    /// Adds a row with a cell for each column.
+    pub(crate) fn add<T>(&mut self, label: &str, columns: &[T], cell: impl Fn(&T) -> String) {
+        let mut row = vec![label.to_owned()];
+        row.extend(columns.iter().map(cell));
+        self.rows.push(row);
+    }
+
     /// Its text. The cells of every column but the first stand at the right.
-    pub(crate) fn text(&self) -> String {
+    pub fn text(&self) -> String {
         let mut rule = Vec::new();
         for column in 0..self.head.len() {
             rule.push(if column == 0 { "---" } else { "---:" }.to_owned());
@@ -32,7 +39,7 @@ impl MarkdownTable {
     }
 
     /// The table, with cells of equal width in each column, for a terminal.
-    pub(crate) fn aligned(mut self) -> Self {
+    pub fn aligned(mut self) -> Self {
         for column in 0..self.head.len() {
             let width = self.width(column);
             for row in iter::once(&mut self.head).chain(&mut self.rows) {
