@@ -29,7 +29,7 @@ pub enum Bug {
     SnapshotBelieved,
     /// Readers believe the page index before its possible losses were checked.
     ConfirmedTooEarly,
-    /// An audit records that it has come past comments whose repair failed.
+    /// An audit records that it has ended before it has repaired anything.
     PositionPassesRepairs,
     /// A walk over the products passes over the first one.
     ProductIsPassedOver,

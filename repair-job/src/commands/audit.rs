@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use futures_util::{FutureExt, StreamExt, future::join, stream};
+use model::planted::{self, Bug};
 use page_index::{IndexScanPosition, PageIndex};
 use process::{StoreError, now};
 use serde::Serialize;
@@ -161,6 +162,9 @@ impl Audit<'_> {
             self.options.compares_indexes(),
             &self.resumes,
         );
+        if planted::has(Bug::PositionPassesRepairs) {
+            checkpoint.close(true).await?;
+        }
         let ended = self.repair_found(finder, &mut checkpoint).await;
         let closed = checkpoint.close(matches!(ended, Ok(true))).await;
         ended.and(closed).inspect_err(|_| self.run.fail())

@@ -5,11 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{
-    CommentId, ProductId,
-    plan::reconcile::Places,
-    planted::{self, Bug},
-};
+use model::{CommentId, ProductId, plan::reconcile::Places};
 use page_index::{IndexPartition, Name};
 use process::StoreError;
 
@@ -101,10 +97,7 @@ impl<'run, F: Finder> Pipeline<'run, F> {
             self.is_complete = true;
             return Ok(None);
         };
-        let outcome = match repair_all(self.run, found.suspects, &scope, Some(&resumes)).await {
-            Err(_) if planted::has(Bug::PositionPassesRepairs) => RepairOutcome::default(),
-            outcome => outcome?,
-        };
+        let outcome = repair_all(self.run, found.suspects, &scope, Some(&resumes)).await?;
         self.run
             .add_checked(found.checked.saturating_sub(outcome.unfinished()));
         self.run.job.progress.advance(found.steps);

@@ -21,7 +21,7 @@ pub(crate) struct Differences {
     pub(crate) remaining: Vec<Drift>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct RepairOutcome {
     pub(crate) comments: Vec<(CommentId, CommentOutcome)>,
 }
