@@ -3,17 +3,13 @@
 //! Programs get `application/problem+json` (RFC 9457), people a small page (`http::error_page`);
 //! both from the same [`ApiError`].
 
-use std::{
-    borrow::Cow,
-    time::{Duration, Instant},
-};
+use std::borrow::Cow;
 
 use actix_web::{
     HttpResponse, HttpResponseBuilder, ResponseError,
     http::{StatusCode, header},
 };
 use model::{InvalidInput, Revision};
-use parking_lot::Mutex;
 use process::{Remedy, StoreError};
 use serde::Serialize;
 use table::WriteError;
@@ -25,13 +21,6 @@ use crate::{entity_tag::strong_tag, secrets::TokenScope};
 /// Seconds after which a client may try again. A store that fails over, or an index rebuild, takes
 /// some time.
 const RETRY_AFTER_SECONDS: u32 = 5;
-
-/// Minimum pause between two log lines about the table. Without it, a full disk gets a line for each
-/// write that it refuses.
-const LOG_PAUSE: Duration = Duration::from_secs(5);
-
-/// When the log had a line about the table last. An answer is made where no state is at hand.
-static TABLE_LOGGED_AT: Mutex<Option<Instant>> = Mutex::new(None);
 
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -172,10 +161,6 @@ impl ApiError {
         if let Self::Internal(error) = self {
             tracing::error!(error = &**error, "a request failed");
         } else if let Self::TableUnavailable(error) = self {
-            // Every request meets the same, and the metrics count them.
-            if !is_due(&TABLE_LOGGED_AT) {
-                return;
-            }
             match error.remedy() {
                 Remedy::CallOperator => tracing::error!(%error, "the table refuses"),
                 Remedy::TryAgain | Remedy::Quarantine => {
@@ -221,16 +206,6 @@ impl ApiError {
         answer.insert_header((header::X_CONTENT_TYPE_OPTIONS, "nosniff"));
         answer
     }
-}
-
-/// Whether the log may have another line. If so, the pause begins anew.
-fn is_due(logged_at: &Mutex<Option<Instant>>) -> bool {
-    let mut logged_at = logged_at.lock();
-    let is_due = logged_at.is_none_or(|logged_at| logged_at.elapsed() >= LOG_PAUSE);
-    if is_due {
-        *logged_at = Some(Instant::now());
-    }
-    is_due
 }
 
 fn end_of_numbers(page: u64, archived: u64) -> String {

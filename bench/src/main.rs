@@ -27,7 +27,7 @@ use itertools::Itertools;
 
 use compare::endpoint::{self, EndpointArgs};
 use measure::Effort;
-use overheads::{api, fan_out, index, repair};
+use overheads::{api, fan_out, index, repair, server_time};
 use report::BenchReport;
 
 /// Measures Pagemark. Figures are merged into report.json, and report.md beside it has them as a
@@ -155,12 +155,10 @@ async fn measure(
 ) -> anyhow::Result<()> {
     match name {
         Measurement::Index => {
-            index::measure(
-                report,
-                args.comments(2_000, 1_000_000),
-                args.quick_or(Effort::new(2, 500), Effort::new(15, 5_000)),
-            )
-            .await
+            let comments = args.comments(2_000, 1_000_000);
+            let effort = args.quick_or(Effort::new(2, 500), Effort::new(15, 5_000));
+            index::measure(report, comments, effort).await?;
+            server_time::measure(report, comments * 3 / 10, effort).await
         }
         Measurement::FanOut => {
             let effort = args.quick_or(Effort::new(2, 100), Effort::new(7, 300));

@@ -11,16 +11,7 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::fixture::{
-    api::{ApiProcess, api_variables},
-    data::PRODUCT,
-    function::with,
-    http::good_comment,
-    pagemark::Up,
-    service_faults::{ServiceFault, faulty_service},
-    stores::Stores,
-    wait_for,
-};
+use crate::fixture::{pagemark::Up, wait_for};
 
 const _: crate::Engines = crate::Engines::Embedded("about the lines of the log");
 
@@ -104,30 +95,4 @@ async fn client_errors_and_an_idle_restart_leave_no_warning_in_the_log() {
     let up = Up::start(folder.path(), &often).await;
     both_runs_since(&up.engine, began).await;
     assert_no_trouble(&up.stop().await);
-}
-
-/// A full disk refuses every write. A line for each would fill it further, and bury the one that
-/// says so.
-#[tokio::test]
-async fn a_table_that_refuses_many_requests_is_one_line_of_the_log() {
-    let stores = Stores::start_ready_with_redis().await;
-    let url = faulty_service(&stores.engine_url(), |operation, _| {
-        let is_write = operation == "TransactWriteItems";
-        is_write.then_some(ServiceFault::Refused("InternalServerError"))
-    })
-    .await;
-    let variables = with(api_variables(&stores), &[("PAGEMARK_DYNAMODB_URL", &url)]);
-    let api = ApiProcess::start(variables).await;
-    for _ in 0..5 {
-        let comment = good_comment("en", 5, "Is there room?");
-        let refused = api.http.post(PRODUCT, &comment).await;
-        assert_eq!(refused.status, 503, "{refused:?}");
-    }
-    let lines: Vec<Value> = api
-        .log()
-        .into_iter()
-        .filter(|line| line["target"] == "api::error")
-        .collect();
-    assert_eq!(lines.len(), 1, "{lines:?}");
-    stores.finish().await;
 }

@@ -15,7 +15,6 @@ use model::{Comment, ProductId};
 use page_index::PageIndex;
 use redis_index::RedisIndexConfig;
 
-use super::server_time;
 use crate::{
     measure::{Effort, Rounds, as_f64, timed},
     report::{BenchReport, count},
@@ -50,7 +49,6 @@ pub(crate) async fn measure(
         effort.rounds
     ));
     rates(report, effort).await?;
-    server_time::measure(report, comments * 3 / 10, effort).await?;
 
     report.step(&format!("{} comments inside the process", count(comments)));
     let mut workload = Comments::new(3)?.in_order();

@@ -4,4 +4,4 @@ pub(crate) mod api;
 pub(crate) mod fan_out;
 pub(crate) mod index;
 pub(crate) mod repair;
-mod server_time;
+pub(crate) mod server_time;
