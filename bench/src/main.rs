@@ -158,7 +158,8 @@ async fn measure(
             let comments = args.comments(2_000, 1_000_000);
             let effort = args.quick_or(Effort::new(2, 500), Effort::new(15, 5_000));
             index::measure(report, comments, effort).await?;
-            server_time::measure(report, comments * 3 / 10, effort).await
+            let of_pages = args.quick_or(Effort::new(2, 100), Effort::new(5, 1_000));
+            server_time::measure(report, comments * 3 / 10, of_pages).await
         }
         Measurement::FanOut => {
             let effort = args.quick_or(Effort::new(2, 100), Effort::new(7, 300));

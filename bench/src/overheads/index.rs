@@ -36,7 +36,7 @@ pub(crate) const MAX_AGE: Duration = Duration::from_secs(3 * 3600);
 
 /// The handler finds and edits a block by a script, where the pipeline only sends two `ZADD`s for a
 /// comment. With two sorted sets, as before ADR 90, it was 0.41.
-const INDEX_LIMIT: &str = "ratio of rates, at least 0.25";
+const INDEX_LIMIT: &str = "ratio of rates, at least 0.17";
 
 /// Measures. The memory is that of `comments` comments.
 pub(crate) async fn measure(
