@@ -3,8 +3,8 @@
 //!
 //! It follows Alex Reid's articles on filtering in DynamoDB (parts 2, 3 and 4). A plan names the
 //! partitions. Parallel queries read them, and their answers are merged. A token has the position
-//! in each partition. Counters give totals. Only the measurements use it, and the
-//! bills of `libs/cost`.
+//! in each partition. Counters give totals. The measurements and the bills of
+//! `libs/cost` use it.
 //!
 //! Differences from the articles:
 //! - **The sort key is unique**: `<instant>#<comment id>`, [`model::Cd`], instead of the creation

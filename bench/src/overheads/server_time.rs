@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, anyhow};
+use cost::Month;
 use model::{Filter, Language, Order, ProductId, Rating, RatingSet};
 use page_index::{RankedQuery, StatsWanted};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -23,13 +24,13 @@ const PAGE_SIZE: u16 = 20;
 /// The front page asks for twice as many comments: those that fill no archive page yet.
 const FRONT_SIZE: u16 = 2 * PAGE_SIZE;
 
-/// How often readers filter by none, one, two, three and four ratings, in percent.
-const MONTH: [(&str, f64); 5] = [
-    ("no filter", 75.0),
-    ("one rating", 10.0),
-    ("two ratings", 5.0),
-    ("three ratings", 5.0),
-    ("four ratings", 5.0),
+/// Pages of any number with filters by none, one, two, three and four ratings.
+const OF_MONTH: [&str; 5] = [
+    "no filter",
+    "one rating",
+    "two ratings",
+    "three ratings",
+    "four ratings",
 ];
 
 struct Asked {
@@ -110,10 +111,10 @@ pub(crate) async fn measure(
     Ok(())
 }
 
-/// The mean of the last round, by the month's shares.
+/// The mean of the last round, by the shares of the month that the documents bill.
 fn month(took: &BTreeMap<&str, Vec<f64>>) -> anyhow::Result<f64> {
     let mut mean = 0.0;
-    for (name, percent) in MONTH {
+    for (name, percent) in OF_MONTH.into_iter().zip(Month::parse("")?.mix) {
         let last = took.get(name).and_then(|us| us.last());
         mean += percent / 100.0 * last.context("a figure")?;
     }

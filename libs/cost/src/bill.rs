@@ -22,6 +22,10 @@ const FUNCTION_MEMORY_GB: f64 = 0.25;
 /// Every design's page names the product. A process keeps the record for a minute, so this is the
 /// most that it costs.
 const RECORD_READ_UNITS: f64 = 0.5;
+/// An assumption: on Valkey Serverless each command of a script is an ECPU. A page takes at most so
+/// many (`tests/reading/selection/cost.rs`), and a write as many as the dearest page.
+const COMMANDS_WITHOUT_A_FILTER: f64 = 12.0;
+const COMMANDS_OF_A_FILTER: f64 = 130.0;
 pub const PARTS: [&str; 7] = [
     "page views",
     "writes",
@@ -102,32 +106,35 @@ impl<'month> Billed<'month> {
         })
     }
 
-    /// The same with provisioned capacity.
-    pub(crate) fn provisioned(&self) -> anyhow::Result<Self> {
-        Ok(Self {
-            class: self.prices.provisioned(self.month.peak)?,
+    /// The same with provisioned capacity. `None` if the month names another class than that with
+    /// known prices.
+    pub(crate) fn provisioned(&self) -> Option<Self> {
+        let class = self.prices.class_of_provisioned()?;
+        self.month.takes(class).then(|| Self {
+            class: self.prices.provisioned(class, self.month.peak),
             ..self.clone()
         })
     }
 
     /// The same with capacity that is reserved for a year. `None` if that is too little.
-    pub(crate) fn reserved(&self) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn reserved(&self) -> Option<Self> {
         let provisioned = self.provisioned()?;
         let units = self.units();
         let reads = units.page_views + units.reads_of_writes + units.audits;
         let reserved =
             self.prices
                 .reserved(&provisioned.class, [reads, units.writes], self.month.peak);
-        Ok(reserved.map(|class| Self {
+        reserved.map(|class| Self {
             class,
             ..provisioned
-        }))
+        })
     }
 
     /// The cheapest of all ways to pay for it.
     pub(crate) fn cheapest(&self) -> anyhow::Result<Self> {
-        let mut ways = vec![self.clone(), self.provisioned()?];
-        ways.extend(self.reserved()?);
+        let mut ways = vec![self.clone()];
+        ways.extend(self.provisioned());
+        ways.extend(self.reserved());
         for way in ways.clone() {
             ways.extend(way.serverless());
         }
@@ -227,17 +234,17 @@ impl<'month> Billed<'month> {
             RedisKind::Nodes(cluster) => cluster.month_usd,
             RedisKind::Serverless => {
                 let bytes = month.comments * self.design.redis_bytes;
-                let ecpus = (month.views + month.writes) * month.ecpus;
+                let ecpus =
+                    month.views * ecpus_of_page(&month.mix) + month.writes * COMMANDS_OF_A_FILTER;
                 self.prices.redis_serverless.month_usd(bytes, ecpus)
             }
         }
     }
 
-    /// The functions' cost of one write. A stream read feeds each invocation.
+    /// The functions' cost of one write.
     fn functions_usd(&self, write: WriteUsage) -> f64 {
         let prices = self.prices;
-        let an_invocation =
-            (prices.million_function_requests.usd + prices.million_stream_reads.usd) / MILLION;
+        let an_invocation = prices.million_function_requests.usd / MILLION;
         let gb_seconds = write.function_ms / 1_000.0 * FUNCTION_MEMORY_GB;
         write.function_invocations * an_invocation + gb_seconds * prices.function_gb_second.usd
     }
@@ -251,6 +258,20 @@ fn mean_of_writes(design: &Design, of: impl Fn(WriteUsage) -> f64) -> f64 {
     insert.write_units += design.idempotency_write_units;
     let writes = WRITE_SHARES.into_iter().zip(writes);
     writes.map(|(share, write)| share * of(write)).sum()
+}
+
+/// ECPUs of the mean page of a mix by ratings, in percent.
+fn ecpus_of_page(mix: &[f64]) -> f64 {
+    let mut ecpus = 0.0;
+    for (ratings, percent) in mix.iter().enumerate() {
+        let commands = if ratings == 0 {
+            COMMANDS_WITHOUT_A_FILTER
+        } else {
+            COMMANDS_OF_A_FILTER
+        };
+        ecpus += percent / 100.0 * commands;
+    }
+    ecpus
 }
 
 /// From how many page views for each write on our design is cheaper.

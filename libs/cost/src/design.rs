@@ -437,6 +437,7 @@ fn with_page_index(four_indexes: Design, change: &Change, redis_bytes: f64) -> D
         stack: Stack::PageIndex,
         page_read_units,
         write,
+        idempotency_write_units: IDEMPOTENCY_WRITE_UNITS,
         redis_bytes,
         upkeep_read_units: AUDITS_A_MONTH * (scan + INDEX_SCAN_READ_UNITS),
         ..four_indexes

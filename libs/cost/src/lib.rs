@@ -3,12 +3,15 @@
 //! needed.
 //!
 //! **What is billed**, as AWS documents it ("DynamoDB read and write operations", "DynamoDB item
-//! sizes and formats", "Using Global Secondary Indexes in DynamoDB"): a write takes a unit for each
-//! 1 KB of the item, in the table and in each index that the write changes; two in an index where
-//! it changes the item's key. A transaction takes twice as many in the table. A Query takes half a
-//! unit for each 4 KB of all its items together, rounded up. Storage is billed by size plus 100
-//! bytes for each item; point-in-time recovery by the table's size. A GB has 1,000,000,000 bytes.
-//! Stream reads by Lambda are free.
+//! sizes and formats", "Using Global Secondary Indexes in DynamoDB"):
+//!
+//! - A write takes a unit for each 1 KB of the item, in the table and in each index that changes.
+//!   An index where the item's key changes takes two. A transaction takes twice as many in the
+//!   table.
+//! - A Query takes half a unit for each 4 KB of all its items together, rounded up.
+//! - Storage is billed by size plus 100 bytes for each item, point-in-time recovery by the table's
+//!   size. A GB has 1,000,000,000 bytes.
+//! - Stream reads by Lambda are free.
 
 mod bill;
 mod design;

@@ -61,21 +61,18 @@ pub struct Month {
     /// busiest hour has 2.8 times the mean, and takes 70 % of the capacity.
     #[arg(long, value_name = "N", default_value = "4", value_parser = number)]
     pub(crate) peak: f64,
-    /// ECPUs that a page view or a write takes on Valkey Serverless. The default is assumed: one for
-    /// each command, of which a page takes at most 12 without a filter and 130 with one.
-    #[arg(long, value_name = "N", default_value = "41.5", value_parser = number)]
-    pub(crate) ecpus: f64,
 }
 
 impl Month {
     /// Of the options in a line.
     pub fn parse(line: &str) -> anyhow::Result<Self> {
         let month = Self::try_parse_from(["cost"].into_iter().chain(line.split_whitespace()))?;
-        month.check_mix()?;
+        month.check()?;
         Ok(month)
     }
 
-    pub(crate) fn check_mix(&self) -> anyhow::Result<()> {
+    /// What the options cannot say each by itself.
+    pub(crate) fn check(&self) -> anyhow::Result<()> {
         let mix = self.mix.iter().join(",");
         let sum: f64 = self.mix.iter().sum();
         ensure!(
@@ -90,6 +87,11 @@ impl Month {
             self.front <= 100.0,
             "--front: {} is above 100 %",
             self.front
+        );
+        ensure!(
+            self.peak >= 1.0,
+            "--peak: {} is below 1, the mean use",
+            self.peak
         );
         ensure!(
             (sum - 100.0).abs() < 0.01,
@@ -132,13 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mix_that_is_none_is_refused_with_its_sum() {
+    fn options_that_cannot_be_are_refused_with_a_reason() {
         for (line, why) in [
             ("--mix 75,10", "75,10 is 85 % together"),
             ("--mix 110,-10", "below 0"),
             ("--mix NaN", "no number"),
             ("--mix a", "invalid"),
             ("--mix 50,10,10,10,10,10", "more than five"),
+            ("--front 101", "above 100 %"),
+            ("--peak 0", "below 1"),
             ("--text 0", "1..=40000"),
             ("--writes -1", "-1"),
             ("--views NaN", "not a number"),

@@ -23,7 +23,6 @@ pub struct Prices {
     table_classes: TableClasses,
     provisioned_capacity: ProvisionedCapacity,
     pub(crate) backup_gb_month: Price,
-    pub(crate) million_stream_reads: Price,
     pub(crate) million_function_requests: Price,
     pub(crate) function_gb_second: Price,
     redis_node_hours: RedisNodes,
@@ -131,45 +130,55 @@ impl Prices {
         &self.table_classes.classes
     }
 
-    /// Provisioned capacity of so many times the mean use, as a class of table.
-    pub(crate) fn provisioned(&self, times_the_mean: f64) -> anyhow::Result<TableClass> {
-        let capacity = &self.provisioned_capacity;
+    /// The class of table whose provisioned capacity has known prices.
+    pub(crate) fn class_of_provisioned(&self) -> Option<&TableClass> {
         let mut classes = self.table_classes().iter();
-        let class = classes
-            .find(|class| class.name == capacity.class)
-            .context("the class of provisioned capacity")?;
+        classes.find(|class| class.name == self.provisioned_capacity.class)
+    }
+
+    /// Provisioned capacity of so many times the mean use, for a table of a class.
+    pub(crate) fn provisioned(&self, class: &TableClass, times_the_mean: f64) -> TableClass {
+        let capacity = &self.provisioned_capacity;
         // A unit that is there for an hour is one a second.
         let units = MILLION / SECONDS_AN_HOUR * times_the_mean;
-        Ok(TableClass {
+        TableClass {
             name: "provisioned".to_owned(),
             million_read_units: units * capacity.read_unit_hour,
             million_write_units: units * capacity.write_unit_hour,
             storage_gb_month: class.storage_gb_month,
-        })
+        }
     }
 
-    /// The same, reserved for a year. `None` if that is less than what can be reserved. Units are
-    /// those of a month.
+    /// The same, with reads, writes or both reserved for a year: whichever are enough to be reserved.
+    /// `None` if neither are. Units are those of a month.
     pub(crate) fn reserved(
         &self,
         provisioned: &TableClass,
-        units: [f64; 2],
+        [reads, writes]: [f64; 2],
         times_the_mean: f64,
     ) -> Option<TableClass> {
-        let capacity = &self.provisioned_capacity;
-        for units in units {
-            let a_second = units / HOURS_A_MONTH / SECONDS_AN_HOUR * times_the_mean;
-            if a_second < capacity.reserved_block_units {
-                return None;
-            }
-        }
-        let share = capacity.share_if_reserved_for_a_year;
+        let read_share = self.share_if_reserved(reads, times_the_mean);
+        let write_share = self.share_if_reserved(writes, times_the_mean);
+        let name = match (read_share, write_share) {
+            (None, None) => return None,
+            (Some(_), None) => "reads reserved",
+            (None, Some(_)) => "writes reserved",
+            (Some(_), Some(_)) => "reserved",
+        };
         Some(TableClass {
-            name: "reserved".to_owned(),
-            million_read_units: provisioned.million_read_units * share,
-            million_write_units: provisioned.million_write_units * share,
+            name: name.to_owned(),
+            million_read_units: provisioned.million_read_units * read_share.unwrap_or(1.0),
+            million_write_units: provisioned.million_write_units * write_share.unwrap_or(1.0),
             storage_gb_month: provisioned.storage_gb_month,
         })
+    }
+
+    /// What part of the price is left if so many units of a month are reserved; `None` if they are
+    /// less than a block.
+    fn share_if_reserved(&self, units: f64, times_the_mean: f64) -> Option<f64> {
+        let capacity = &self.provisioned_capacity;
+        let a_second = units / HOURS_A_MONTH / SECONDS_AN_HOUR * times_the_mean;
+        (a_second >= capacity.reserved_block_units).then_some(capacity.share_if_reserved_for_a_year)
     }
 
     /// The cheapest nodes of one type that hold this amount of data, each with its replica.
@@ -290,14 +299,39 @@ mod tests {
     fn capacity_is_provisioned_for_peaks_and_reserved_in_blocks() {
         let prices = Prices::published().unwrap();
         // A million units are 277.8 unit hours at the mean, and a thousand with 3.6 times as many.
-        let provisioned = prices.provisioned(3.6).unwrap();
+        let class = prices.class_of_provisioned().unwrap();
+        let provisioned = prices.provisioned(class, 3.6);
         assert!((provisioned.million_write_units - 0.65).abs() < 1e-9);
         assert!((provisioned.million_read_units - 0.13).abs() < 1e-9);
         // A hundred units a second are 262.8 million a month; 3.6 times the mean are reserved.
         let enough = 73.1e6;
-        let reserved = prices.reserved(&provisioned, [enough, enough], 3.6);
-        let write_usd = reserved.unwrap().million_write_units;
-        assert!((write_usd - 0.65 * 0.46).abs() < 1e-9);
-        assert_eq!(prices.reserved(&provisioned, [enough, 72.9e6], 3.6), None);
+        let less = 72.9e6;
+        for (units, read_share, write_share) in [
+            ([enough, enough], 0.46, 0.46),
+            ([enough, less], 0.46, 1.0),
+            ([less, enough], 1.0, 0.46),
+        ] {
+            let reserved = prices.reserved(&provisioned, units, 3.6).unwrap();
+            assert!((reserved.million_read_units - 0.13 * read_share).abs() < 1e-9);
+            assert!((reserved.million_write_units - 0.65 * write_share).abs() < 1e-9);
+        }
+        assert_eq!(prices.reserved(&provisioned, [less, less], 3.6), None);
+    }
+
+    #[test]
+    fn what_a_deployment_needs_is_added_up() {
+        let deployment = Prices::published().unwrap().deployment;
+        let [alone, with_comments, with_views] = [(0.0, 0.0), (2e6, 0.0), (0.0, 3e6)]
+            .map(|(comments, views)| deployment.month_usd(Stack::Pagemark, comments, views));
+        // Tasks, load balancer, addresses, metrics, alarms, dashboard and secret, repair, keys.
+        let by_hand = 28.84 + 22.27 + 14.6 + 18.0 + 6.1 + 3.4 + 5.0 + 1.0 + 2.63;
+        assert!((alone - by_hand).abs() < 1e-9, "{alone}");
+        for (more, needs, times) in [
+            (with_comments, &deployment.needs_of_a_million_comments, 2.0),
+            (with_views, &deployment.needs_of_a_million_views, 3.0),
+        ] {
+            let each: f64 = needs.iter().map(|need| need.pagemark).sum();
+            assert!(each > 0.0 && (more - alone - times * each).abs() < 1e-9);
+        }
     }
 }
