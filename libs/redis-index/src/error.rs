@@ -52,7 +52,7 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
 }
 
 /// Like [`store_error`]. An error without an answer, such as a refused connection, does not say
-/// where: it gets the address of the server.
+/// where: it gets the address of the server, or of a cluster's first configured node.
 pub(crate) fn store_error_at(server: &dyn Display, error: redis::RedisError) -> StoreError {
     let is_unanswered = error.kind() == redis::ErrorKind::Io;
     match store_error(error) {

@@ -42,7 +42,8 @@ const PASSES_MAX: u32 = 10;
 /// A pass over the journal that takes no longer is the last, in milliseconds.
 const PASS_MS_SHORT: i64 = 60_000;
 
-const JUST_REBUILT: &str = "the page index is ready and was rebuilt a moment ago";
+const JUST_REBUILT: &str =
+    "the page index is ready, and it or a part of it was rebuilt a moment ago";
 
 /// Pause between two looks at a rebuild that is under way.
 const LEASE_PAUSE: Duration = Duration::from_secs(1);
@@ -116,17 +117,20 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     // A table without the index fails here, while the page index still has its entries.
     job.table.primaries_part(0, None, 1).await?;
     let Some(filling) = Filling::begin(run, &described.id, wanted).await? else {
-        run.ledger.add_note(if wanted == Wanted::AllUnlessReady {
-            "another rebuild has made the page index ready meanwhile".to_owned()
-        } else {
-            format!("{JUST_REBUILT}, so nothing is done; the same command once more rebuilds it")
+        run.ledger.add_note(match wanted {
+            Wanted::AllUnlessJustRebuilt => format!(
+                "{JUST_REBUILT}, so nothing is done; the same command once more rebuilds it"
+            ),
+            Wanted::All | Wanted::AllUnlessReady | Wanted::Missing => {
+                "another rebuild has made the page index ready meanwhile".to_owned()
+            }
         });
         return Ok(());
     };
     job.progress.expect(described.items / ITEMS_PER_COMMENT);
     let rebuild = &filling.begun.rebuild;
     let mut comments = 0;
-    // `Reconcile` finds out a later instant.
+    // A plan without `Reconcile`, which only a planted bug makes, marks as of its beginning.
     let mut reconciled_to = filling.begun.began;
     for step in plan(filling.begun.began, &job.settings) {
         match step {
@@ -146,7 +150,7 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
                 reconciled_to = to;
             }
             RebuildStep::Remember => {
-                run.ledger.forget_drift();
+                forget_own_repairs(run);
                 let is_whole = rebuild.partitions.len() == job.index.partitions().count();
                 remember_rebuild(&job.table, rebuild, is_whole).await?;
             }
@@ -165,13 +169,18 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     Ok(())
 }
 
+/// What a rebuild repairs follows from the rebuild itself. It is no difference that was there before.
+fn forget_own_repairs(run: &Run<'_>) {
+    run.ledger.forget_drift();
+}
+
 /// Notes how far a rebuild has come that cannot go on, and why it cannot.
 async fn end_unfinished(
     run: &Run<'_>,
     filling: &Filling<'_>,
     filled: Result<(), StoreError>,
 ) -> Result<(), StoreError> {
-    run.ledger.forget_drift();
+    forget_own_repairs(run);
     filling.store().await?;
     filled?;
     run.ledger
@@ -214,7 +223,8 @@ async fn say_what_it_would_do(
     Ok(())
 }
 
-/// Repairs the unresolved comments, and those that have changed since `from`. Returns the instant up to which the page index is then complete; `None` when it is not.
+/// Repairs the unresolved comments, and those that have changed since `from`. Returns the instant up
+/// to which the page index is then complete; `None` when it is not.
 async fn reconcile(
     run: &Run<'_>,
     filling: &Filling<'_>,

@@ -60,6 +60,8 @@ pub struct JobStatus {
     pub disk_is_full: bool,
 }
 
+const DISK_IS_FULL: &str = "the disk is full, and nothing can be written: make room";
+
 /// What a person must know first.
 #[derive(Debug, PartialEq, Eq, Display)]
 pub enum Verdict {
@@ -91,7 +93,9 @@ impl JobStatus {
         if not_ready > 0 {
             let partitions = not_ready + index.ready;
             let is_rebuilt = self.running.iter().any(|(scope, _)| scope == "rebuild");
-            let then = if is_rebuilt {
+            let then = if self.disk_is_full {
+                DISK_IS_FULL
+            } else if is_rebuilt {
                 "being rebuilt, nothing to do"
             } else {
                 "the next run fills or confirms them"
@@ -113,7 +117,7 @@ impl JobStatus {
         const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED;
         let mut needs = Vec::new();
         if self.disk_is_full {
-            needs.push("the disk is full, and nothing can be written: make room".to_owned());
+            needs.push(DISK_IS_FULL.to_owned());
         }
         if !self.journal_reaches_back {
             needs.push(
@@ -402,6 +406,8 @@ mod tests {
         unresolved.quarantined = Some(2);
         let mut full = in_order();
         full.disk_is_full = true;
+        let mut lost_and_full = lost.clone();
+        lost_and_full.disk_is_full = true;
         for (status, exit_code, said) in [
             (in_order(), 0, "in order"),
             (unreachable, 32, "numbered pages are unavailable: no answer"),
@@ -416,6 +422,11 @@ mod tests {
                 full,
                 12,
                 "pages are served, repair is needed: the disk is full",
+            ),
+            (
+                lost_and_full,
+                32,
+                "3 of 11 partitions are not ready, the disk is full",
             ),
             (
                 unresolved,

@@ -157,8 +157,8 @@ pub enum RepairCommand {
     Quarantine(QuarantineArgs),
     /// Empty the page index, fill it from the table, and mark it ready. Without --apply, only say
     /// whether it is ready. It waits for another one under way, and has nothing to do if the page
-    /// index is ready then. Nor has it if the page index is ready and was rebuilt within the last
-    /// minute, unless it is repeated.
+    /// index is ready then. Nor has it if the page index is ready, and it or a part of it was rebuilt
+    /// within the last minute, unless it is repeated.
     ///
     /// Writes may continue meanwhile. Until the rebuild ends, page 1 and cursors answer without
     /// totals, and numbered pages answer 503.

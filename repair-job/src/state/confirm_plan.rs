@@ -20,7 +20,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct LastConfirmation {
     pub(crate) token: String,
-    /// The token before it. A partition still has it if the run was killed before the confirmation
+    /// The token before it, of a confirmation or of a check. A partition still has it if the run was killed before the confirmation
     /// reached the partition. A partition that lost the last confirmation has it again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) before: Option<String>,
@@ -217,8 +217,8 @@ fn judge(
             seen.marks.len()
         ),
     };
-    // All partitions get a new token. One that lacks the stored token must not get that one. Another
-    // run may be about to confirm, and takes it for the proof that nothing is lost.
+    // All partitions get a new token, never the stored one. Another run may be about to confirm, and
+    // would take that for the proof that nothing is lost.
     let mut steps = vec![Step::Store(known.clone())];
     for (read, time) in [
         (losses.restored, ConfirmationTime::TakenAway),

@@ -49,7 +49,8 @@ pub(crate) enum Wanted {
     All,
     /// Nothing if readers may believe the whole page index already.
     AllUnlessReady,
-    /// Nothing if, besides, it was rebuilt a moment ago.
+    /// Nothing if readers may believe the whole page index already, and a rebuild has made it so a
+    /// moment ago.
     AllUnlessJustRebuilt,
     /// The partitions without any marker. An earlier rebuild of them is resumed.
     Missing,
@@ -74,12 +75,13 @@ pub(crate) struct Filling<'run> {
     stored_at: Mutex<Instant>,
 }
 
-/// Whether the last rebuild was a moment ago, and not one that had nothing to do.
+/// Whether the last rebuild of the page index, or of a part of it, ended a moment ago and left nothing
+/// to do. One that found nothing to do does not count.
 pub(crate) async fn has_just_been_rebuilt(table: &Table) -> Result<bool, StoreError> {
     let last: Option<LastRun> = table.state(RUN, REBUILD).await?;
     Ok(last.is_some_and(|last| {
         let ago_ms = now().epoch_ms() - last.ended.epoch_ms();
-        last.checked > 0 && (0..=MOMENT_MS).contains(&ago_ms)
+        last.checked > 0 && last.exit_code == 0 && (0..=MOMENT_MS).contains(&ago_ms)
     }))
 }
 

@@ -3,7 +3,7 @@
 -- A change first reads all keys that it changes, and computes their counts. Then it writes. A member is counted where ZADD
 -- says that it was added, or where it was found to be removed.
 --
--- While a slot moves, the server that gives it away creates no key. A key that has become empty has moved, to it. So an edit
+-- While a slot moves, the server that gives it away creates no key, and takes an empty key for a moved one. So an edit
 -- creates a key before it changes others, and never touches a key again that it has emptied. If the first write of an edit
 -- fails, that edit has changed nothing, and the caller tries again.
 
