@@ -2,10 +2,9 @@
 
 use std::{fs, path::Path};
 
-use model::Invariant;
 use strum::IntoEnumIterator;
 
-use crate::fixture::{documents::PROJECT, project_file};
+use crate::fixture::{documents::PROJECT, invariant::Invariant, project_file};
 
 const _: crate::Engines = crate::Engines::Embedded("about the source code");
 

@@ -4,9 +4,10 @@
 //! `make simulate BUGS=1` prints those of planted bugs in this form. A schedule that found a real
 //! fault is kept without a bug.
 
-use model::{Invariant, planted::Bug};
+use model::planted::Bug;
 
 use super::plan::{Mode, Part, Plan};
+use crate::fixture::invariant::Invariant;
 
 pub(crate) struct Kept {
     bug: Option<Bug>,
@@ -46,6 +47,7 @@ pub(crate) fn as_kept(plan: &Plan, broke: Invariant) -> String {
     )
 }
 
+// A line each, as they are printed.
 #[rustfmt::skip]
 pub(crate) const KEPT: &[Kept] = {
     use Part::*;

@@ -48,8 +48,8 @@ use strum::IntoEnumIterator;
 use tokio::{sync::Notify, task::LocalSet};
 use tracing::subscriber::NoSubscriber;
 
+use crate::fixture::invariant::Invariant;
 use ::model::{
-    Invariant,
     plan::reconcile::DriftKind,
     planted::{Bug, plant},
 };
@@ -75,7 +75,8 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// The most schedules that a planted bug may survive.
 const BUG_LIVES_MAX: u64 = 2_000;
 
-/// Bugs that only tests on real servers find in a reasonable time (`docs/guarantees.md`).
+/// Bugs that only tests on real servers or the model of the markers find in a reasonable time
+/// (`docs/guarantees.md`).
 const FOUND_ELSEWHERE: [Bug; 5] = [
     Bug::ConfirmedTooEarly,
     Bug::DeletedWithoutJournal,
