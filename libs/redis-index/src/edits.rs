@@ -13,31 +13,14 @@ use crate::{RedisIndex, connection::Routed, member::member_of};
 /// millisecond.
 const EDITS_OF_A_CALL: usize = 64;
 
-/// How many script calls one round trip applies: some ten milliseconds of the server's time.
-const CALLS_STEP: usize = 16;
+/// How many edits are sent together: some ten milliseconds of the server's time.
+const EDITS_TOGETHER: usize = 1024;
 
 #[async_trait]
 impl Edits for RedisIndex {
     async fn apply(&self, edits: &[IndexEdit]) -> Result<(), StoreError> {
-        // Separate those that a full server also accepts.
-        let mut by_product: BTreeMap<(&ProductId, bool), Vec<&IndexEdit>> = BTreeMap::new();
-        for edit in edits {
-            let together = (&edit.product, edit.add.is_empty());
-            by_product.entry(together).or_default().push(edit);
-        }
-        let mut calls = Vec::with_capacity(by_product.len());
-        for ((product, _), edits) in by_product {
-            calls.extend(
-                edits
-                    .chunks(EDITS_OF_A_CALL)
-                    .map(|some| (product, some.to_vec())),
-            );
-        }
-        for together in calls.chunks(CALLS_STEP) {
-            let calls = together
-                .iter()
-                .map(|(product, edits)| self.edit_call(product, edits));
-            self.ask_all::<()>(calls).await?;
+        for together in edits.chunks(EDITS_TOGETHER) {
+            self.ask_all::<()>(self.edit_calls(together)).await?;
         }
         Ok(())
     }
@@ -62,6 +45,22 @@ impl Edits for RedisIndex {
 }
 
 impl RedisIndex {
+    fn edit_calls(&self, edits: &[IndexEdit]) -> Vec<Routed<'_>> {
+        // Separate those that a full server also accepts.
+        let mut by_product: BTreeMap<(&ProductId, bool), Vec<&IndexEdit>> = BTreeMap::new();
+        for edit in edits {
+            let together = (&edit.product, edit.add.is_empty());
+            by_product.entry(together).or_default().push(edit);
+        }
+        let mut calls = Vec::with_capacity(by_product.len());
+        for ((product, _), edits) in by_product {
+            for edits in edits.chunks(EDITS_OF_A_CALL) {
+                calls.push(self.edit_call(product, edits));
+            }
+        }
+        calls
+    }
+
     fn edit_call(&self, product: &ProductId, edits: &[&IndexEdit]) -> Routed<'_> {
         let keys = [
             self.keys.products(self.keys.partition_of(product)),

@@ -69,7 +69,9 @@ impl Scripts {
         let blocks = [&sizes.lua(), include_str!("scripts/blocks.lua")].concat();
         let blocks = blocks.as_str();
         let filter = include_str!("scripts/filter.lua");
-        let change = include_str!("scripts/change.lua");
+        let closed = module("closed", include_str!("scripts/closed.lua"));
+        let change = [&closed, include_str!("scripts/change.lua")].concat();
+        let change = change.as_str();
         Self {
             ranked: reading(&[blocks, filter, include_str!("scripts/ranked.lua")]),
             position: reading(&[blocks, filter, include_str!("scripts/position.lua")]),
@@ -77,8 +79,8 @@ impl Scripts {
             products: reading(&[include_str!("scripts/products.lua")]),
             edit: writing(&[blocks, change, include_str!("scripts/edit.lua")]),
             remove: even_if_full(&[blocks, change, include_str!("scripts/edit.lua")]),
-            compare: reading(&[blocks, change, include_str!("scripts/check.lua")]),
-            recount: writing(&[blocks, change, include_str!("scripts/check.lua")]),
+            compare: reading(&[blocks, &closed, include_str!("scripts/check.lua")]),
+            recount: writing(&[blocks, &closed, include_str!("scripts/check.lua")]),
             empty: even_if_full(&[include_str!("scripts/empty.lua")]),
             finish_rebuild: writing(&[include_str!("scripts/finish_rebuild.lua")]),
             // Their few bytes for each partition let a full index be believed while it is right.
@@ -87,6 +89,19 @@ impl Scripts {
             probe: reading(&["return 1"]),
         }
     }
+}
+
+/// A module whose functions a script calls as `name.function()`. Its text is run at the first of
+/// these calls: a script is read anew at every call, and a function that is only defined takes as
+/// long as a small step.
+fn module(name: &str, text: &str) -> String {
+    format!(
+        "local {name} = setmetatable({{}}, {{ __index = function(module, name)\n\
+         local function load()\n{text}end\n\
+         for key, value in pairs(load()) do module[key] = value end\n\
+         return rawget(module, name)\n\
+         end }})\n"
+    )
 }
 
 fn reading(parts: &[&str]) -> Script {

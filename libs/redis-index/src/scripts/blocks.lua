@@ -75,9 +75,9 @@ local function describe(totals)
   local product = { totals = totals, stem = stem, open = stem .. 'open' }
   local fields = redis.call('HMGET', totals, '~/1', '~/2', '~/3', '~/4', '~/5', '#')
   for at = 1, 6 do fields[at] = tonumber(fields[at] or 0) or 0 end
-  product.by_rating = { unpack(fields, 1, 5) }
-  product.size = sum(product.by_rating)
-  product.closed_size = fields[6]
+  product.closed_size = table.remove(fields)
+  product.by_rating = fields
+  product.size = sum(fields)
   product.open_size = product.size - product.closed_size
   return product
 end
@@ -157,7 +157,7 @@ end
 local function is_in_open(product, place)
   if product.closed_size == 0 then return true end
   if not product.oldest_open then
-    local oldest = redis.call('ZRANGE', product.open, 0, 0, 'WITHSCORES')
+    local oldest = redis.call('ZRANGE', product.open, '0', '0', 'WITHSCORES')
     product.oldest_open = tonumber(oldest[2] or damaged(product.open))
   end
   local time = tonumber(place.time)

@@ -14,7 +14,7 @@ local product = describe(KEYS[1])
 -- Whether languages without counts of their own are compared one by one, which takes their blocks, or together.
 local is_exact = is_repaired or part == 'totals'
 local root = root_of(product)
-local languages = languages_of(root)
+local languages = closed.languages_of(root)
 
 local function are_equal(a, b)
   for language in pairs(a) do
@@ -29,8 +29,8 @@ end
 -- Whether all children of a node have counts in every language, and only the languages that the root says.
 local function is_whole(node)
   local width, has_any = redis.call('ZCARD', node.bounds) * CHILD_BYTES, false
-  for language, counts in pairs(all_counts(node)) do
-    if #counts ~= width or field_of(languages, language) ~= language then return false end
+  for language, counts in pairs(closed.all_counts(node)) do
+    if #counts ~= width or closed.field_of(languages, language) ~= language then return false end
     has_any = has_any or language == ANY
   end
   return has_any or width == 0
@@ -41,15 +41,15 @@ local function recount(node, counted)
   redis.call('UNLINK', node.counts)
   local children = {}
   for _, child in ipairs(redis.call('ZRANGE', node.bounds, 0, -1)) do children[#children + 1] = counted(child) end
-  splice(node, 0, 0, children)
+  closed.splice(node, 0, 0, children)
 end
 
 local function sums_in(group)
-  return by_field(languages, sums_of(node(product, 'group/' .. group, 'counts/' .. group)))
+  return closed.by_field(languages, closed.sums_of(node(product, 'group/' .. group, 'counts/' .. group)))
 end
 
 local function counts_in(block)
-  return by_field(languages, count_members(redis.call('ZRANGE', product.stem .. 'block/' .. block, 0, -1), 1))
+  return closed.by_field(languages, count_members(redis.call('ZRANGE', product.stem .. 'block/' .. block, 0, -1), 1))
 end
 
 local function exists(...) return redis.call('EXISTS', ...) > 0 end
@@ -91,7 +91,7 @@ local function present_blocks(group, has_counts)
     elseif number > 1 then
       is_right = false
       if is_repaired then redis.call('ZREM', group.bounds, block) end
-    elseif has_counts and sum(counts_of_child(group, 0)[ANY] or {}) > 0 then
+    elseif has_counts and sum(closed.counts_of_child(group, 0)[ANY] or {}) > 0 then
       is_right = false
     end
   end
@@ -109,14 +109,14 @@ local function check_group()
   is_right = is_right and are_present
   if not is_right and is_repaired then recount(group, counts_in) end
   local is_left = present > 0 or number == 0
-  local sums = sums_of(group)
-  is_right = is_right and is_left and are_equal(sums, counts_of_child(root, number))
+  local sums = closed.sums_of(group)
+  is_right = is_right and is_left and are_equal(sums, closed.counts_of_child(root, number))
   if not is_right and is_repaired then
     if not is_left then
       redis.call('UNLINK', group.bounds, group.counts)
       redis.call('ZREM', root.bounds, bound)
     end
-    splice(root, number, 1, is_left and { sums } or {})
+    closed.splice(root, number, 1, is_left and { sums } or {})
   end
   return is_right
 end
@@ -125,7 +125,7 @@ end
 local function is_placed(block, member, time)
   if block ~= product.open then return find_closed(product, place_of(time, (parts_of(member)))).block == block end
   if not exists(root.bounds) then return true end
-  local newest = redis.call('ZREVRANGE', newest_closed(product).block, 0, 0, 'WITHSCORES')
+  local newest = redis.call('ZREVRANGE', closed.newest_closed(product).block, 0, 0, 'WITHSCORES')
   if #newest == 0 or tonumber(newest[2]) < tonumber(time) then return true end
   return newest[2] == time and sorts_after(member, newest[1])
 end
@@ -160,21 +160,21 @@ local function check_block()
   if not is_whole(at.group) then return false end
   local is_right = check_members(block)
   local counts = counts_in(bound)
-  if are_equal(counts, counts_of_child(at.group, at.block_number)) then return is_right end
-  if is_repaired then splice(at.group, at.block_number, 1, { counts }) end
+  if are_equal(counts, closed.counts_of_child(at.group, at.block_number)) then return is_right end
+  if is_repaired then closed.splice(at.group, at.block_number, 1, { counts }) end
   return false
 end
 
 -- The numbers of closed comments by language and rating, from the blocks for languages without counts of their own.
 local function closed_by_language()
-  local sums = sums_of(root)
+  local sums = closed.sums_of(root)
   sums[OTHERS] = nil
   for _, group_number in ipairs(children_with_others(root)) do
     local group = group_at(product, root, group_number)
     for _, number in ipairs(children_with_others(group)) do
       local members = redis.call('ZRANGE', block_at(product, group, number), 0, -1)
       for language, numbers in pairs(count_members(members, 1)) do
-        if field_of(languages, language) == OTHERS then add_numbers(sums, language, numbers) end
+        if closed.field_of(languages, language) == OTHERS then add_numbers(sums, language, numbers) end
       end
     end
   end
@@ -183,11 +183,11 @@ end
 
 -- What the totals should be, by the fields that are compared.
 local function expected_totals()
-  local sums = is_exact and closed_by_language() or sums_of(root)
+  local sums = is_exact and closed_by_language() or closed.sums_of(root)
   local closed_size = sum(sums[ANY] or {})
   local expected = { ['#'] = closed_size > 0 and closed_size or nil }
   local of_open = count_members(redis.call('ZRANGE', product.open, 0, -1), 1)
-  for language, numbers in pairs(is_exact and of_open or by_field(languages, of_open)) do
+  for language, numbers in pairs(is_exact and of_open or closed.by_field(languages, of_open)) do
     add_numbers(sums, language, numbers)
   end
   for language, numbers in pairs(sums) do
@@ -202,7 +202,7 @@ end
 local function compared_field(field)
   local language, rating = string.match(field, '^([^/]+)/([1-5])$')
   if is_exact or not language then return field end
-  return field_of(languages, language) .. '/' .. rating
+  return closed.field_of(languages, language) .. '/' .. rating
 end
 
 local function check_totals()
@@ -244,7 +244,7 @@ local function check_open()
     if is_repaired then remove_nodes() end
   elseif not is_closed_empty and not exists(product.open) then
     is_right = false
-    if is_repaired then reopen(describe(KEYS[1])) end
+    if is_repaired then closed.reopen(describe(KEYS[1])) end
   end
   return is_right
 end

@@ -41,11 +41,15 @@ if after_id ~= '' then
   end
 end
 local comments, number = {}, math.min(count, last - first - skip)
-if number > 0 then comments = select(product, filter, order == 'newest' and first + skip or last - skip - number, number) end
+if number > 0 then
+  local rank = order == 'newest' and first + skip or last - skip - number
+  comments = select(product, filter, rank, number)
+  if rank == 0 then filter.newest = { comments[1] } end
+end
 
 local of_language, last_comment, totals = {}, {}, {}
 if wanted ~= '' then
-  of_language = filter_of(product, filter.language, '12345')
+  of_language = filter.matches_all and filter or filter_of(product, filter.language, '12345')
   last_comment = newest(product, of_language)
 end
 if wanted == 'languages' then totals = redis.call('HGETALL', product.totals) end
