@@ -197,6 +197,14 @@ impl Redis {
         Ok(used.saturating_sub(of_clients))
     }
 
+    pub(crate) async fn reset_statistics(&mut self) -> anyhow::Result<()> {
+        let mut reset = redis::cmd("CONFIG");
+        Ok(reset
+            .arg("RESETSTAT")
+            .exec_async(&mut self.connection)
+            .await?)
+    }
+
     /// How long the server has worked for scripts since its statistics were reset, in microseconds.
     pub(crate) async fn script_us(&mut self) -> anyhow::Result<f64> {
         let info: redis::InfoDict = redis::cmd("INFO")

@@ -16,7 +16,7 @@ use page_index::PageIndex;
 use redis_index::RedisIndexConfig;
 
 use crate::{
-    measure::{Effort, Rounds, as_f64, timed},
+    measure::{Effort, Rounds, Spread, as_f64, timed},
     report::{BenchReport, count},
     server::resident_bytes,
     stores::Redis,
@@ -89,8 +89,10 @@ async fn rates(report: &mut BenchReport, effort: Effort) -> anyhow::Result<()> {
     let mut redis = Redis::start().await?;
     let handler = page_indexer(&redis.index);
     let mut workload = Comments::new(2)?.in_order();
+    let mut server_us = Vec::new();
     // The first round also loads the script.
     let rounds = Rounds::run(effort.rounds, async || {
+        redis.reset_statistics().await?;
         let of_handler = workload.take(effort.a_turn)?;
         let of_bare = workload.take(effort.a_turn)?;
         let mut ours = Duration::ZERO;
@@ -102,6 +104,7 @@ async fn rates(report: &mut BenchReport, effort: Effort) -> anyhow::Result<()> {
                 ours += took;
             }
         }
+        server_us.push(redis.script_us().await? / f64::from(effort.a_turn));
         let bare = time_to_add(&mut redis, &of_bare).await?;
         Ok([ours, bare])
     });
@@ -112,6 +115,7 @@ async fn rates(report: &mut BenchReport, effort: Effort) -> anyhow::Result<()> {
         rounds.rate(1, effort.a_turn),
         "comments/s",
     );
+    report.add("server: an addition", Spread::of(&server_us), "us");
     report.noted("index_vs_pipeline", rounds.ratio(0, 1), "", INDEX_LIMIT);
     Ok(())
 }

@@ -143,10 +143,7 @@ async fn us_a_page(
         .await?
         .remove(0)
         .map_err(|why| anyhow!("the page index is not ready: {why}"))?;
-    redis::cmd("CONFIG")
-        .arg("RESETSTAT")
-        .exec_async(&mut redis.connection)
-        .await?;
+    redis.reset_statistics().await?;
     for _ in 0..pages {
         let page = random.random_range(0..ranked.total / u64::from(PAGE_SIZE));
         let query = match asked.pages {
