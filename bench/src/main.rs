@@ -179,7 +179,7 @@ async fn measure(
         Measurement::Compare => {
             let load = compare::CompareEffort {
                 comments: args.comments(1_000, 50_000),
-                reads: args.quick_or(Effort::new(1, 10), Effort::new(5, 100)),
+                reads: args.quick_or(Effort::new(1, 10), Effort::new(10, 100)),
                 writes: args.quick_or(2, 300),
             };
             compare::measure(report, load).await
