@@ -328,8 +328,8 @@ fn cells(line: &str) -> Cells {
     cells.map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// Refuses a table without a figure. Names rows and columns without one: they are misspelt, or newer
-/// than the runs.
+/// Refuses a table without a figure. Names rows and columns without one: they are misspelt, or
+/// newer than the runs.
 fn check_figures(measurement: &str, table: &MarkdownTable) -> anyhow::Result<()> {
     let mut is_empty = true;
     for row in &table.rows {

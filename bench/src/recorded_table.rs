@@ -34,8 +34,8 @@ use crate::http::{self, HttpServer};
 const TABLE_MEDIAN: Duration = Duration::from_millis(4);
 /// To Redis in the same zone and back. An assumption.
 pub(crate) const REDIS_MEDIAN: Duration = Duration::from_micros(500);
-/// The 99th percentile of varying delays, of the table and of Redis, as a multiple of the median. An
-/// assumption.
+/// The 99th percentile of varying delays, of the table and of Redis, as a multiple of the median.
+/// An assumption.
 const P99_OF_MEDIAN: f64 = 2.5;
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_9;

@@ -6,10 +6,10 @@
 //! filter, and 268 with three ratings. Their machine was a t2.medium, with DynamoDB behind it. So
 //! compare the figures of one run with each other only.
 //!
-//! Here one server answers for all designs from a table and a Redis with varying delays. Pages have comments
-//! alone, as in the articles, or also totals: those of the page index, or of the counters. The
-//! table's work grows with the number of queries and shares the cores, so the rate overstates what
-//! a site with four indexes costs.
+//! Here one server answers for all designs from a table and a Redis with varying delays. Pages have
+//! comments alone, as in the articles, or also totals: those of the page index, or of the counters.
+//! The table's work grows with the number of queries and shares the cores, so the rate overstates
+//! what a site with four indexes costs.
 
 use std::sync::Arc;
 

@@ -23,8 +23,8 @@ const TOTAL: &str = "count_total";
 pub enum KeepCounters {
     /// The write changes them in one transaction with the comment.
     InTransaction,
-    /// The write is a plain conditional write of the comment alone. A function changes them for each
-    /// batch of the table's stream.
+    /// The write is a plain conditional write of the comment alone. A function changes them for
+    /// each batch of the table's stream.
     ByStream,
     /// The write is the same, and nothing changes them. A table must keep counters from its first
     /// comment on, or have none at all.

@@ -4,12 +4,12 @@
 //! table's comments. Comment and counters change on condition that the comment is in the state that
 //! was read.
 //!
-//! **By the stream**, counters lag behind the comments. They become equal to a count if the function
-//! gets every record once. A batch that is delivered again counts once: all its counters change in
-//! one transaction, whose token is made from the batch. DynamoDB remembers a token for ten minutes.
-//! So a batch counts twice if its answer was lost and it is delivered again later than that, or with
-//! other records. A batch of more than 100 statistics items takes several transactions, so counters
-//! may show a part of it.
+//! **By the stream**, counters lag behind the comments. They become equal to a count if the
+//! function gets every record. A batch that is delivered again counts once: all its counters change
+//! in one transaction, and the batch gives its token. DynamoDB remembers a token for ten minutes.
+//! So a batch counts twice if its answer was lost and it is delivered again later than that. With
+//! other records under its token, it is refused until then. A batch of more than 100 statistics
+//! items takes several transactions, so counters may show a part of it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -59,11 +59,13 @@ impl FourIndexTable {
         self.transact(actions, None).await
     }
 
-    /// Changes the counters for a batch of the table's stream, as a function does that follows it:
-    /// the sums of the batch, each statistics item once. `event_id` is that of the first record.
+    /// Changes the counters for a batch of the table's stream, as a function does that follows it.
+    /// Each statistics item changes once, by the sum of the batch. `event_id` is that of the first
+    /// record.
     ///
     /// # Errors
-    /// The batch must be delivered again, also if another batch changed the same counters meanwhile.
+    /// The batch must be delivered again, also if another batch changed the same counters
+    /// meanwhile.
     pub async fn count_batch<'comment>(
         &self,
         event_id: &str,

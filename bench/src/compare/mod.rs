@@ -36,7 +36,7 @@ use reads::{How, PageLatencies};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompareEffort {
     pub(crate) comments: u32,
-    /// Of each page in each design. With equal delays a fifth of the rounds do: they have no tail.
+    /// Of each page in each design. Equal delays take a fifth of the rounds: they have no tail.
     pub(crate) reads: Effort,
     pub(crate) writes: u32,
 }

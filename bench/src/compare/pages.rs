@@ -2,9 +2,9 @@
 //! the highest rating first.
 //!
 //! **With the highest rating first**, each rating is one partition in all designs: a filter key of
-//! Pagemark, and `byRating` of the four indexes. So a page is a part of one rating, or one more part
-//! for each further rating that it reaches. The page index first counts the ratings, then names the
-//! comments. Four indexes alone learn from their cursor where a part begins.
+//! Pagemark, and `byRating` of the four indexes. So a page is a part of one rating, or one more
+//! part for each further rating that it reaches. The page index first counts the ratings, then
+//! names the comments. Four indexes alone learn from their cursor where a part begins.
 //!
 //! **By a cursor**, Pagemark asks the page index and the table in parallel, as its API does. Four
 //! indexes need no page index for it, unless one BatchGetItem reads the page.

@@ -81,7 +81,7 @@ pub(super) async fn measure(
     Ok(())
 }
 
-/// Of a new comment, if a batch of the stream has as many as it may, all of one product.
+/// Of a new comment, in a full batch of the stream whose comments have one product.
 async fn units_in_a_batch(contestants: &Contestants) -> anyhow::Result<f64> {
     let four = four_index_table(&contestants.stores.store.table);
     let product = ProductId::parse(PRODUCT)?;
@@ -102,7 +102,7 @@ async fn units_in_a_batch(contestants: &Contestants) -> anyhow::Result<f64> {
     Ok(units / as_f64(EVENT_RECORDS as u64))
 }
 
-/// Of a record of the stream that nothing has counted yet.
+/// A new one, which no batch had before.
 fn event_id() -> String {
     format!("{:032x}", random::<u128>())
 }

@@ -56,7 +56,7 @@ pub(crate) async fn measure(
     } else {
         Limits {
             rounds: 20,
-            time: Duration::from_millis(250),
+            time: Duration::from_millis(150),
             walk: Duration::from_secs(10),
         }
     };

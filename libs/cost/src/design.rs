@@ -35,7 +35,7 @@ pub const FOUR_INDEXES_BATCH: &str = "four indexes with the page index and Batch
 /// Four indexes with transactional counters, so that its pages show totals like Pagemark's.
 pub const FOUR_INDEXES_COUNTERS: &str = "four indexes with counters";
 
-/// The same with counters that a function changes, which follows the table's stream.
+/// Four indexes whose counters a function changes. It follows the table's stream.
 pub const FOUR_INDEXES_STREAM: &str = "four indexes with counters by a stream";
 
 /// Comments of a page.
@@ -125,8 +125,9 @@ pub struct Design {
     pub upkeep_read_units: f64,
 }
 
-/// Pagemark, and four indexes: alone, with counters, with those by a stream, and with the page index,
-/// by queries and by BatchGetItem. `depth` is how many pages a design with cursors reads in order to show one.
+/// Pagemark, and four indexes: alone, with counters in both ways, and with the page index, by
+/// queries and by BatchGetItem. `depth` is how many pages a design with cursors reads in order to
+/// show one.
 pub fn designs(text_bytes: u32, depth: u32, redis_bytes: f64) -> anyhow::Result<Vec<Design>> {
     let change = Change::of(usize::try_from(text_bytes)?)?;
     let by_queries = with_page_index(
