@@ -96,7 +96,7 @@ prove: tools ## Explore the model of the page index's markers: a million states,
 	PAGEMARK_PROVE=1 cargo test --locked --workspace --lib -- protocol_model --nocapture --test-threads 1
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
-BENCH_BUILD := cargo build --locked --profile deployed --package bench --package api --package repair-job
+BENCH_BUILD := cargo build --locked --profile deployed --package bench --package api --package repair-job --package local-stack
 BENCH := $(TARGET)/deployed/bench
 BENCH_RUNS := $(TARGET)/bench/runs
 

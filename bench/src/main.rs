@@ -8,6 +8,7 @@ mod lag;
 mod listing;
 mod measure;
 mod money;
+mod one_machine;
 mod overheads;
 mod published;
 mod recorded_table;
@@ -103,9 +104,11 @@ enum Measurement {
     /// From an acknowledged POST until the comment is visible under every filter, idle and at half
     /// the maximum rate.
     Lag,
+    /// The single-machine edition, with its data on disk: writing, reading, memory and start.
+    OneMachine,
     /// The articles' test of a web site, for both designs: `ab -n 1000 -c 20`.
     Site,
-    /// How pages and page index grow with the number of comments, up to ten million.
+    /// How pages and page index grow with the number of comments, up to a million.
     Scale,
 }
 
@@ -158,7 +161,7 @@ async fn measure(
             let comments = args.comments(2_000, 1_000_000);
             let effort = args.quick_or(Effort::new(2, 500), Effort::new(15, 5_000));
             index::measure(report, comments, effort).await?;
-            let of_pages = args.quick_or(Effort::new(2, 100), Effort::new(5, 1_000));
+            let of_pages = args.quick_or(Effort::new(2, 50), Effort::new(5, 100));
             server_time::measure(report, comments * 3 / 10, of_pages).await
         }
         Measurement::FanOut => {
@@ -179,7 +182,7 @@ async fn measure(
         Measurement::Compare => {
             let load = compare::CompareEffort {
                 comments: args.comments(1_000, 50_000),
-                reads: args.quick_or(Effort::new(1, 10), Effort::new(5, 100)),
+                reads: args.quick_or(Effort::new(1, 10), Effort::new(10, 100)),
                 writes: args.quick_or(2, 300),
             };
             compare::measure(report, load).await
@@ -190,6 +193,10 @@ async fn measure(
         Measurement::Lag => {
             lag::measure(report, args.comments(100, 2_000), args.quick_or(5, 100)).await
         }
+        Measurement::OneMachine => {
+            let comments = args.comments(200, 3_000);
+            one_machine::measure(report, comments, args.quick_or(200, 5_000)).await
+        }
         Measurement::Site => {
             let comments = args.comments(1_000, 50_000);
             let rounds = args.quick_or(1, 5);
@@ -197,7 +204,7 @@ async fn measure(
             site::measure(report, comments, rounds, requests).await
         }
         Measurement::Scale => {
-            let most = args.comments(10_000, 10_000_000);
+            let most = args.comments(10_000, 1_000_000);
             scale::measure(report, most, args.quick_or(100, 2_000)).await
         }
     }

@@ -2,7 +2,7 @@
 
 use cost::{Billed, MILLION, MarkdownTable, Month, PARTS, Prices, bills, meeting};
 
-use crate::report::{BenchReport, Plot, PlotLine};
+use crate::report::{BenchReport, FOUR_INDEXES_STREAM, Plot, PlotLine};
 
 pub(crate) const PLOT: &str = "money";
 /// Numbers of page views per write.
@@ -45,6 +45,10 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
         .collect::<anyhow::Result<Vec<_>>>()?;
     let mut lines = Vec::new();
     for billed in &billed {
+        // It runs beside that of counters in the transaction.
+        if billed.design.name == FOUR_INDEXES_STREAM {
+            continue;
+        }
         let name = billed
             .design
             .name
@@ -59,6 +63,9 @@ fn plot(month: &Month, prices: &Prices) -> anyhow::Result<Plot> {
     let mut plot = Plot::new(PLOT, axes, lines);
     if let [ours, others @ ..] = billed.as_slice() {
         for theirs in others {
+            if theirs.design.name == FOUR_INDEXES_STREAM {
+                continue;
+            }
             let views = meeting((ours, theirs), &month.mix);
             if (1.0..1e5).contains(&views) {
                 let usd = million_writes_usd(ours, views, month);

@@ -161,7 +161,7 @@ impl Published {
             head: table.head,
             rows,
         };
-        refuse_empty(&filled)?;
+        check_figures(table.measurement, &filled)?;
         Ok(filled)
     }
 
@@ -328,17 +328,28 @@ fn cells(line: &str) -> Cells {
     cells.map(|cell| cell.trim().to_owned()).collect()
 }
 
-fn refuse_empty(table: &MarkdownTable) -> anyhow::Result<()> {
-    for (column, name) in table.head.iter().enumerate().skip(1) {
-        let mut cells = table.rows.iter().filter_map(|row| row.get(column));
-        let is_empty = cells.all(|cell| cell == NOT_MEASURED);
-        ensure!(!is_empty, "a column has no figure: {name}");
-    }
+/// Refuses a table without a figure. Names rows and columns without one: they are misspelt, or
+/// newer than the runs.
+fn check_figures(measurement: &str, table: &MarkdownTable) -> anyhow::Result<()> {
+    let mut is_empty = true;
     for row in &table.rows {
-        let is_empty = row.iter().skip(1).all(|cell| cell == NOT_MEASURED);
-        ensure!(!is_empty, "a row has no figure: {row:?}");
+        if has_figure(row.iter().skip(1)) {
+            is_empty = false;
+        } else {
+            eprintln!("{measurement}: no run has a figure of the row {row:?}");
+        }
+    }
+    ensure!(!is_empty, "no run has a figure of it: is its name right?");
+    for (column, name) in table.head.iter().enumerate().skip(1) {
+        if !has_figure(table.rows.iter().filter_map(|row| row.get(column))) {
+            eprintln!("{measurement}: no run has a figure of the column {name}");
+        }
     }
     Ok(())
+}
+
+fn has_figure<'cell>(mut cells: impl Iterator<Item = &'cell String>) -> bool {
+    cells.any(|cell| cell != NOT_MEASURED)
 }
 
 #[cfg(test)]

@@ -24,21 +24,25 @@ use hyper::{
     body::{Bytes, Incoming},
     header::HOST,
 };
-use rand::{RngExt, SeedableRng, rngs::StdRng};
+use rand::RngExt;
 use serde_json::Value;
 
 use crate::http::{self, HttpServer};
 
-/// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). Both are
-/// assumptions.
-const MEDIAN: Duration = Duration::from_millis(4);
-const P99: Duration = Duration::from_millis(10);
+/// DynamoDB answers within "single-digit milliseconds" (AWS: "What is Amazon DynamoDB?"). An
+/// assumption.
+const TABLE_MEDIAN: Duration = Duration::from_millis(4);
+/// To Redis in the same zone and back. An assumption.
+pub(crate) const REDIS_MEDIAN: Duration = Duration::from_micros(500);
+/// The 99th percentile of varying delays, of the table and of Redis, as a multiple of the median.
+/// An assumption.
+const P99_OF_MEDIAN: f64 = 2.5;
 /// The 99th percentile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_9;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Delay {
-    /// Every answer takes [`MEDIAN`]: the best case for parallel queries.
+    /// Every answer takes the median: the best case for parallel queries.
     Equal,
     /// Log-normal: a few answers take much longer, and the slowest of several parallel queries
     /// decides.
@@ -46,16 +50,17 @@ pub(crate) enum Delay {
 }
 
 impl Delay {
-    fn draw(self, rng: &mut StdRng) -> Duration {
+    /// The delay of an answer.
+    pub(crate) fn draw(self, median: Duration, rng: &mut impl RngExt) -> Duration {
         match self {
-            Self::Equal => MEDIAN,
+            Self::Equal => median,
             Self::Varying => {
                 // A normal deviate by the method of Box and Muller. The logarithm's argument is
                 // never zero.
                 let radius = (-2.0 * (1.0 - rng.random::<f64>()).ln()).sqrt();
                 let deviate = radius * (TAU * rng.random::<f64>()).cos();
-                let sigma = P99.div_duration_f64(MEDIAN).ln() / NORMAL_P99;
-                MEDIAN.mul_f64((sigma * deviate).exp())
+                let sigma = P99_OF_MEDIAN.ln() / NORMAL_P99;
+                median.mul_f64((sigma * deviate).exp())
             }
         }
     }
@@ -77,7 +82,6 @@ impl RecordedTable {
         let recording = Arc::new(Recording {
             engine,
             delay,
-            rng: Mutex::new(StdRng::from_rng(&mut rand::rng())),
             answers: Mutex::default(),
             waiting: AtomicUsize::new(0),
             most_waiting: AtomicUsize::new(0),
@@ -105,7 +109,6 @@ type RecordedCall = (Bytes, Value);
 struct Recording {
     engine: SocketAddr,
     delay: Delay,
-    rng: Mutex<StdRng>,
     answers: Mutex<HashMap<RecordedCall, Response<Bytes>>>,
     waiting: AtomicUsize,
     most_waiting: AtomicUsize,
@@ -130,9 +133,7 @@ impl Recording {
                     .await?
             }
         };
-        let delay = self
-            .delay
-            .draw(&mut self.rng.lock().unwrap_or_else(PoisonError::into_inner));
+        let delay = self.delay.draw(TABLE_MEDIAN, &mut rand::rng());
         self.most_waiting.fetch_max(
             1 + self.waiting.fetch_add(1, Ordering::Relaxed),
             Ordering::Relaxed,
@@ -186,6 +187,7 @@ mod tests {
         types::AttributeValue,
     };
     use futures_util::future::join_all;
+    use rand::{SeedableRng, rngs::StdRng};
     use table::Table;
 
     use super::*;
@@ -198,10 +200,11 @@ mod tests {
     fn varying_delays_have_the_stated_median_and_99th_percentile() {
         let mut rng = StdRng::seed_from_u64(1);
         let mut drawn: Vec<Duration> = (0..100_000)
-            .map(|_| Delay::Varying.draw(&mut rng))
+            .map(|_| Delay::Varying.draw(REDIS_MEDIAN, &mut rng))
             .collect();
         drawn.sort();
-        for (drawn, expected) in [(drawn[50_000], MEDIAN), (drawn[99_000], P99)] {
+        let p99 = REDIS_MEDIAN.mul_f64(P99_OF_MEDIAN);
+        for (drawn, expected) in [(drawn[50_000], REDIS_MEDIAN), (drawn[99_000], p99)] {
             assert!(
                 (drawn.div_duration_f64(expected) - 1.0).abs() < 0.03,
                 "{drawn:?} instead of {expected:?}"

@@ -6,10 +6,10 @@
 //! filter, and 268 with three ratings. Their machine was a t2.medium, with DynamoDB behind it. So
 //! compare the figures of one run with each other only.
 //!
-//! Here one server answers for all designs from a table with varying delays. Pages have comments
-//! alone, as in the articles, or also totals: those of the page index, or of the counters. The
-//! table's work grows with the number of queries and shares the cores, so the rate overstates what
-//! a site with four indexes costs.
+//! Here one server answers for all designs from a table and a Redis with varying delays. Pages have
+//! comments alone, as in the articles, or also totals: those of the page index, or of the counters.
+//! The table's work grows with the number of queries and shares the cores, so the rate overstates
+//! what a site with four indexes costs.
 
 use std::sync::Arc;
 
@@ -66,12 +66,11 @@ pub(crate) async fn measure(
 ) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(comments)));
     let contestants = Contestants::load(TableStore::start().await?, comments).await?;
-    let table = RecordedTable::before(
-        address_in(&contestants.stores.store.engine_url()?)?,
-        Delay::Varying,
-    )
-    .await?;
-    let reader = contestants.delayed_reader(&table.url()).await?;
+    let engine = address_in(&contestants.stores.store.engine_url()?)?;
+    let table = RecordedTable::before(engine, Delay::Varying).await?;
+    let reader = contestants
+        .delayed_reader(&table.url(), Delay::Varying)
+        .await?;
     let asked = [
         contestants.stores.listing(ANY_RATING)?,
         contestants.stores.listing(THREE_RATINGS)?,
@@ -92,7 +91,7 @@ pub(crate) async fn measure(
             what: format!("{ratings}, {content}"),
             design,
             with_total,
-            ask: Ask::new(listing, 1)?,
+            ask: Ask::page(listing, 1)?,
         });
     }
     let server = serve(reader, pages.clone()).await?;

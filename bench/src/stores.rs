@@ -1,7 +1,7 @@
 //! The stores of the measurements, filled with many comments in little time, and readers of their
 //! pages.
 
-use std::{collections::BTreeMap, env, process::Command, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, env, fmt::Display, process::Command, sync::Arc, time::Duration};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use aws_sdk_dynamodb::{
@@ -384,43 +384,69 @@ impl PageReader {
         Ok(ranked.comments)
     }
 
-    /// The start key of the query for a page.
-    pub(crate) async fn start(
-        &self,
-        listing: &ExpectedListing,
-        page: u64,
-    ) -> anyhow::Result<Option<Cd>> {
-        let named = self.named(listing, page).await?;
-        Ok(named.first().and_then(Cd::just_after))
-    }
-
     pub(crate) async fn page(
         &self,
         listing: &ExpectedListing,
         page: u64,
     ) -> anyhow::Result<Vec<Comment>> {
-        let start = self.start(listing, page).await?;
+        let named = self.named(listing, page).await?;
+        let start = named.first().and_then(Cd::just_after);
         self.page_after(listing, start, PAGE_SIZE).await
     }
 
-    /// The page of four indexes with the page index: it names the page's comments. Each rating's
-    /// query reads its own, or one BatchGetItem reads all.
+    /// So many comments that follow another one, newest first, as the page index names them.
+    pub(crate) async fn named_after(
+        &self,
+        listing: &ExpectedListing,
+        after: &Cd,
+        count: usize,
+    ) -> anyhow::Result<Vec<Cd>> {
+        let FilterKey { product, filter } = &listing.key;
+        let query = RankedQuery {
+            after: Some(after),
+            count: u16::try_from(count)?,
+            ..RankedQuery::new(product, filter)
+        };
+        Ok(one_ranked(&self.index, &self.table_id, query)
+            .await?
+            .comments)
+    }
+
+    /// How many comments each listing has, by one call to the page index.
+    pub(crate) async fn totals(
+        &self,
+        listings: &[Arc<ExpectedListing>],
+    ) -> anyhow::Result<Vec<u64>> {
+        let mut queries = Vec::new();
+        for listing in listings {
+            queries.push(RankedQuery::new(&listing.key.product, &listing.key.filter));
+        }
+        let answers = self
+            .index
+            .ranked(&queries, &self.table_id, process::now())
+            .await?;
+        answers
+            .into_iter()
+            .map(|answer| Ok(answer.map_err(not_ready)?.all))
+            .collect()
+    }
+
+    /// The comments that the page index has named, in four indexes: each rating's query reads its
+    /// own, or one BatchGetItem reads all.
     pub(crate) async fn four_index_page(
         &self,
         four: &FourIndexTable,
         listing: &ExpectedListing,
-        page: u64,
+        named: &[Cd],
         in_batch: bool,
     ) -> anyhow::Result<four_index::MergedPage> {
-        let named = self.named(listing, page).await?;
+        let query = listing.four_index_query()?;
         if in_batch {
-            return Ok(four.page_of(&listing.four_index_query()?, &named).await?);
+            return Ok(four.page_of(&query, named).await?);
         }
         let newest = named.first().context("a page")?;
         let oldest = named.last().context("a page")?;
-        Ok(four
-            .page_between(&listing.four_index_query()?, newest, oldest)
-            .await?)
+        Ok(four.page_between(&query, newest, oldest).await?)
     }
 
     pub(crate) async fn page_after(
@@ -452,12 +478,20 @@ pub(crate) async fn ranked(
         count: u16::try_from(count)?,
         ..RankedQuery::new(product, filter)
     };
-    let answer = index
-        .ranked(&[query], table_id, process::now())
-        .await?
-        .pop()
-        .context("an answer")?;
-    answer.map_err(|not_ready| anyhow!("the page index is not ready: {not_ready}"))
+    one_ranked(index, table_id, query).await
+}
+
+async fn one_ranked(
+    index: &PageIndex,
+    table_id: &str,
+    query: RankedQuery<'_>,
+) -> anyhow::Result<Ranked> {
+    let mut answers = index.ranked(&[query], table_id, process::now()).await?;
+    answers.pop().context("an answer")?.map_err(not_ready)
+}
+
+fn not_ready(why: impl Display) -> anyhow::Error {
+    anyhow!("the page index is not ready: {why}")
 }
 
 pub(crate) fn bare_query(

@@ -61,12 +61,17 @@ pub fn write_cost_by_rules(
     let old_item = old.map(comment_item);
     let new_item = new.map(comment_item);
     let counted = match counters {
-        KeepCounters::Yes => counter_changes(old, new).len(),
+        KeepCounters::InTransaction | KeepCounters::ByStream => counter_changes(old, new).len(),
         KeepCounters::No => 0,
     };
-    // Each statistics item is far smaller than a unit.
-    let once = units(old_item.as_ref()).max(units(new_item.as_ref())) + counted;
-    let in_table = if counted > 0 { 2 * once } else { once };
+    let comment = units(old_item.as_ref()).max(units(new_item.as_ref()));
+    // Each statistics item is far smaller than a unit. Here a batch of the stream has one record.
+    let in_table = match counters {
+        KeepCounters::InTransaction if counted > 0 => 2 * (comment + counted),
+        KeepCounters::InTransaction | KeepCounters::ByStream | KeepCounters::No => {
+            comment + 2 * counted
+        }
+    };
     let mut in_indexes = 0;
     for index in Index::EVERY {
         in_indexes += index_units(*index, old_item.as_ref(), new_item.as_ref());

@@ -4,6 +4,9 @@
 //! A product's item for all languages has the key `PRODUCT#<product>`, `S`; the item for a language
 //! has the sort key `S#<language>`. They have no index keys, so no index contains them. No I/O
 //! here.
+//!
+//! Counters change in the comment's transaction, or by a function that follows the table's stream
+//! ([`FourIndexTable::count_batch`](crate::FourIndexTable::count_batch)).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -19,9 +22,12 @@ const TOTAL: &str = "count_total";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeepCounters {
     /// The write changes them in one transaction with the comment.
-    Yes,
-    /// The write is a plain conditional write of the comment alone. A table must keep counters from
-    /// its first comment on, or have none at all.
+    InTransaction,
+    /// The write is a plain conditional write of the comment alone. A function changes them for
+    /// each batch of the table's stream.
+    ByStream,
+    /// The write is the same, and nothing changes them. A table must keep counters from its first
+    /// comment on, or have none at all.
     No,
 }
 
@@ -94,12 +100,21 @@ impl StatisticsKey {
 pub(crate) type CounterChanges = BTreeMap<StatisticsKey, BTreeMap<String, i64>>;
 
 pub(crate) fn counter_changes(old: Option<&Comment>, new: Option<&Comment>) -> CounterChanges {
+    changes_of_batch([(old, new)])
+}
+
+/// The sums of several changes of comments.
+pub(crate) fn changes_of_batch<'comment>(
+    batch: impl IntoIterator<Item = (Option<&'comment Comment>, Option<&'comment Comment>)>,
+) -> CounterChanges {
     let mut changes = CounterChanges::new();
-    if let Some(old) = old {
-        add_counts(old, -1, &mut changes);
-    }
-    if let Some(new) = new {
-        add_counts(new, 1, &mut changes);
+    for (old, new) in batch {
+        if let Some(old) = old {
+            add_counts(old, -1, &mut changes);
+        }
+        if let Some(new) = new {
+            add_counts(new, 1, &mut changes);
+        }
     }
     for add in changes.values_mut() {
         add.retain(|_, count| *count != 0);

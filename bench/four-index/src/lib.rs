@@ -14,7 +14,8 @@
 //!   its beginning. A partition that has ended is not queried again. The articles decrement a key
 //!   there.
 //! - **Counters change in the transaction of the comment's write**: otherwise totals would differ
-//!   from the comments.
+//!   from the comments. A function that follows the table's stream may change them in batches
+//!   instead. That takes fewer units and promises less (`writer`).
 //! - An edit and a deletion apply only to the revision, language and rating that were read.
 //!   Otherwise they would decrease counters that never counted the comment.
 //!

@@ -1,8 +1,15 @@
-//! Writes comments, with or without their counters.
+//! Writes comments, with or without their counters, and the counters of a batch of the stream.
 //!
-//! **Invariant:** if every write keeps the counters, they equal a count of the table's comments.
-//! Comment and counters change in one transaction, on condition that the comment is in the state
-//! that was read.
+//! **Invariant:** if every write changes the counters in its transaction, they equal a count of the
+//! table's comments. Comment and counters change on condition that the comment is in the state that
+//! was read.
+//!
+//! **By the stream**, counters lag behind the comments. They become equal to a count if the
+//! function gets every record. A batch that is delivered again counts once: all its counters change
+//! in one transaction, and the batch gives its token. DynamoDB remembers a token for ten minutes.
+//! So a batch counts twice if its answer was lost and it is delivered again later than that. With
+//! other records under its token, it is refused until then. A batch of more than 100 statistics
+//! items takes several transactions, so counters may show a part of it.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -16,11 +23,13 @@ use table::transaction::sort;
 
 use crate::{
     cost::WriteCost,
-    counters::{CounterChanges, KeepCounters, StatisticsKey, counter_changes},
+    counters::{CounterChanges, KeepCounters, StatisticsKey, changes_of_batch, counter_changes},
     item::{comment_item, item_key},
     table::{FourIndexTable, refused},
 };
 
+/// The most actions of a transaction (AWS: "Amazon DynamoDB Transactions").
+const TRANSACTION_ITEMS: usize = 100;
 const ABSENT: &str = "attribute_not_exists(PK)";
 const UNCHANGED: &str = "#revision = :revision AND #language = :language AND #rating = :rating";
 
@@ -37,14 +46,44 @@ impl FourIndexTable {
     ) -> Result<WriteCost, StoreError> {
         let action = self.comment_action(old, new)?;
         let changes = match counters {
-            KeepCounters::No => CounterChanges::new(),
-            KeepCounters::Yes => counter_changes(old, new),
+            KeepCounters::No | KeepCounters::ByStream => CounterChanges::new(),
+            KeepCounters::InTransaction => counter_changes(old, new),
         };
         if changes.is_empty() {
-            self.send(action).await
-        } else {
-            self.transact(action, changes).await
+            return self.send(action).await;
         }
+        let mut actions = vec![action];
+        for (key, add) in &changes {
+            actions.push(self.counter_action(key, add)?);
+        }
+        self.transact(actions, None).await
+    }
+
+    /// Changes the counters for a batch of the table's stream, as a function does that follows it.
+    /// Each statistics item changes once, by the sum of the batch. `event_id` is that of the first
+    /// record.
+    ///
+    /// # Errors
+    /// The batch must be delivered again, also if another batch changed the same counters
+    /// meanwhile.
+    pub async fn count_batch<'comment>(
+        &self,
+        event_id: &str,
+        batch: impl IntoIterator<Item = (Option<&'comment Comment>, Option<&'comment Comment>)>,
+    ) -> Result<WriteCost, StoreError> {
+        let mut actions = Vec::new();
+        for (key, add) in &changes_of_batch(batch) {
+            actions.push(self.counter_action(key, add)?);
+        }
+        let mut cost = WriteCost::default();
+        for (part, actions) in actions.chunks(TRANSACTION_ITEMS).enumerate() {
+            let token = format!("{event_id}-{part}");
+            cost.table_units += self
+                .transact(actions.to_vec(), Some(token))
+                .await?
+                .table_units;
+        }
+        Ok(cost)
     }
 
     /// Writes the comment alone.
@@ -80,22 +119,18 @@ impl FourIndexTable {
         Ok(WriteCost::reported(consumed.as_ref()))
     }
 
-    /// Writes comment and counters. The SDK gives the transaction a token, so a repeat after a lost
-    /// answer has no second effect.
+    /// Sends a transaction. A repeat with the same token has no second effect. Without one, the SDK
+    /// makes one for its own repeats.
     async fn transact(
         &self,
-        action: TransactWriteItem,
-        changes: CounterChanges,
+        actions: Vec<TransactWriteItem>,
+        token: Option<String>,
     ) -> Result<WriteCost, StoreError> {
-        let mut actions = vec![action];
-        for (key, add) in changes {
-            actions.push(self.counter_action(&key, &add)?);
-        }
-        let sent = self
+        let answer = self
             .client
             .transact_write_items()
-            .set_transact_items(Some(actions));
-        let answer = sent
+            .set_transact_items(Some(actions))
+            .set_client_request_token(token)
             .return_consumed_capacity(ReturnConsumedCapacity::Indexes)
             .send()
             .await

@@ -92,12 +92,12 @@ async fn measure(
     load: CompareEffort,
 ) -> anyhow::Result<()> {
     let contestants = Contestants::load(store, load.comments).await?;
-    let asks = compare_pages(report, &contestants).await?;
+    let pages = compare_pages(report, &contestants).await?;
     let how = How {
         effort: load.reads,
         delays: "",
     };
-    read_all(report, &contestants.reader(), &asks, how).await?;
+    read_all(report, &contestants.reader(), &pages, how).await?;
     writes::measure(report, &contestants, load.writes).await
 }
 
@@ -108,11 +108,20 @@ fn estimate(load: CompareEffort) -> anyhow::Result<(f64, f64)> {
     for design in designs(TEXT_BYTES, 1, 0.0)? {
         // Four indexes with the page index have the table of four indexes, whose counters only
         // writes change.
-        let is_read = design.name != FOUR_INDEXES_COUNTERS;
+        let is_read = !design.name.starts_with(FOUR_INDEXES_COUNTERS);
         let is_written = !design.name.starts_with(FOUR_INDEXES_PAGE_INDEX);
         if is_read {
-            let units = design.page_read_units.iter();
-            read += views * units.map(|page| page.numbered).sum::<f64>();
+            let units: Vec<f64> = design
+                .page_read_units
+                .iter()
+                .map(|page| page.numbered)
+                .collect();
+            let [any, of_one_rating, ..] = units.as_slice() else {
+                bail!("{} has no pages", design.name);
+            };
+            // The front page, page 2 and a page by cursor; a page with the highest rating first.
+            let others = 3.0 * any + of_one_rating;
+            read += views * (units.iter().sum::<f64>() + others);
         }
         if is_written {
             let units = design.write.iter().map(|write| write.write_units);

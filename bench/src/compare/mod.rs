@@ -6,13 +6,13 @@
 //! for each rating of the filter. With the page index it knows the page's number instead. The page
 //! index then names the first and the last comment, and the queries read what lies between; or one
 //! BatchGetItem reads all. The engine answers one call at a time. So pages are timed **on a table
-//! that answers in parallel** (`recorded_table`). Its delays are assumed.
+//! that answers in parallel** (`recorded_table`). Its delays and those of Redis are assumed.
 //!
 //! On a service (`endpoint`) the same code runs, without assumed delays.
 
-mod by_rating;
 mod contestants;
 pub(crate) mod endpoint;
+mod pages;
 mod reads;
 mod writes;
 
@@ -30,11 +30,13 @@ use crate::{
     workload::Comments,
 };
 pub(crate) use contestants::{ANY_RATING, Ask, Contestants, Reader, THREE_RATINGS};
+use pages::ComparedPage;
 use reads::{How, PageLatencies};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CompareEffort {
     pub(crate) comments: u32,
+    /// Of each page in each design. Equal delays take a fifth of the rounds: they have no tail.
     pub(crate) reads: Effort,
     pub(crate) writes: u32,
 }
@@ -42,9 +44,8 @@ pub(crate) struct CompareEffort {
 pub(crate) async fn measure(report: &mut BenchReport, load: CompareEffort) -> anyhow::Result<()> {
     report.step(&format!("loading {} comments", count(load.comments)));
     let contestants = Contestants::load(TableStore::start().await?, load.comments).await?;
-    let asks = compare_pages(report, &contestants).await?;
-    by_rating::consume(report, &contestants).await?;
-    read_delayed(report, &contestants, &asks, load.reads).await?;
+    let pages = compare_pages(report, &contestants).await?;
+    read_delayed(report, &contestants, &pages, load.reads).await?;
     writes::measure(report, &contestants, load.writes).await?;
     storage(report, &contestants.comments)?;
     report.add(
@@ -56,50 +57,56 @@ pub(crate) async fn measure(report: &mut BenchReport, load: CompareEffort) -> an
     add_bills(report)
 }
 
-/// Compares the first, the last and the middle page of every listing. Returns the middle ones,
-/// which are timed.
+/// Compares the first and the last page of every listing, and the pages that are reported. Returns
+/// those that are timed.
 async fn compare_pages(
     report: &mut BenchReport,
     contestants: &Contestants,
-) -> anyhow::Result<Vec<Ask>> {
+) -> anyhow::Result<Vec<ComparedPage>> {
     report.step("comparing pages");
-    let mut asks = Vec::new();
+    let reader = contestants.reader();
     for listing in &contestants.stores.listings {
-        let middle = listing.pages().div_ceil(2);
-        for number in [1, listing.pages(), middle] {
-            let ask = Ask::new(listing, number)?;
-            reads::consume(report, &contestants.reader(), &ask, number == middle).await?;
-            if number == middle {
-                asks.push(ask);
-            }
+        for number in [1, listing.pages()] {
+            let page = ComparedPage::of_number("a page", listing, number)?;
+            reads::compare(&reader, &page).await?;
         }
     }
-    Ok(asks)
+    let timed = pages::reported(contestants)?;
+    for page in &timed {
+        reads::consume(report, &reader, page).await?;
+    }
+    reads::consume(report, &reader, &pages::of_two_ratings(contestants)?).await?;
+    Ok(timed)
 }
 
 async fn read_delayed(
     report: &mut BenchReport,
     contestants: &Contestants,
-    asks: &[Ask],
+    pages: &[ComparedPage],
     effort: Effort,
 ) -> anyhow::Result<()> {
+    let mut by_filter = pages.to_vec();
+    by_filter.retain(|page| page.ratings.is_some());
     let how = How {
-        effort,
+        effort: Effort {
+            rounds: effort.rounds.div_ceil(5),
+            ..effort
+        },
         delays: ", equal delays",
     };
-    let equal = read_recorded(report, contestants, asks, Delay::Equal, how).await?;
+    let equal = read_recorded(report, contestants, &by_filter, Delay::Equal, how).await?;
     let how = How {
         effort,
         delays: ", varying delays",
     };
-    let varying = read_recorded(report, contestants, asks, Delay::Varying, how).await?;
+    let varying = read_recorded(report, contestants, pages, Delay::Varying, how).await?;
     report.plot(reads::plot(&equal, &varying))
 }
 
 async fn read_recorded(
     report: &mut BenchReport,
     contestants: &Contestants,
-    asks: &[Ask],
+    pages: &[ComparedPage],
     delay: Delay,
     how: How,
 ) -> anyhow::Result<Vec<PageLatencies>> {
@@ -109,8 +116,8 @@ async fn read_recorded(
     ));
     let engine = address_in(&contestants.stores.store.engine_url()?)?;
     let table = RecordedTable::before(engine, delay).await?;
-    let reader = contestants.delayed_reader(&table.url()).await?;
-    let readings = read_all(report, &reader, asks, how).await?;
+    let reader = contestants.delayed_reader(&table.url(), delay).await?;
+    let readings = read_all(report, &reader, pages, how).await?;
     ensure!(
         table.most_waiting() > 1,
         "the table answered one call at a time"
@@ -121,12 +128,12 @@ async fn read_recorded(
 async fn read_all(
     report: &mut BenchReport,
     reader: &Reader,
-    asks: &[Ask],
+    pages: &[ComparedPage],
     how: How,
 ) -> anyhow::Result<Vec<PageLatencies>> {
     let mut readings = Vec::new();
-    for ask in asks {
-        let reading = reads::read(reader, ask, how.effort).await?;
+    for page in pages {
+        let reading = reads::read(reader, page, how.effort).await?;
         reading.report(report, how);
         readings.push(reading);
     }

@@ -1,89 +1,47 @@
 //! Reads pages: what they consume, and their latency in rounds in which the designs take turns.
 
 use anyhow::{Context, ensure};
-use aws_sdk_dynamodb::types::ReturnConsumedCapacity;
-use four_index::ReadCost;
-use model::Comment;
 
-use super::contestants::{Ask, Reader};
+use super::{
+    contestants::Reader,
+    pages::{ComparedPage, DESIGNS},
+};
 use crate::{
     measure::{Effort, Latencies, as_f64, timed},
-    report::{
-        BenchReport, FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot,
-        PlotLine,
-    },
-    stores::bare_query,
+    report::{BenchReport, FOUR_INDEXES, FOUR_INDEXES_PAGE_INDEX, PAGEMARK, Plot, PlotLine},
 };
-
-/// The designs whose latency is compared.
-const DESIGNS: [&str; 4] = [
-    PAGEMARK,
-    FOUR_INDEXES,
-    FOUR_INDEXES_PAGE_INDEX,
-    FOUR_INDEXES_BATCH,
-];
 
 /// Reads a page once in each design. Refuses pages that differ in their comments or in the order.
 /// Reports units as the service counts them, calls and discarded items.
 pub(super) async fn consume(
     report: &mut BenchReport,
     reader: &Reader,
-    ask: &Ask,
-    is_reported: bool,
+    page: &ComparedPage,
 ) -> anyhow::Result<()> {
-    ask.expect(&reader.pagemark(ask).await?)?;
-    let start = reader.pages.start(&ask.listing, ask.number).await?;
-    let query = bare_query(&reader.pages.table, &ask.listing.key, start.as_ref())?;
-    let answer = query
-        .return_consumed_capacity(ReturnConsumedCapacity::Total)
-        .send()
-        .await?;
-    let units = answer
-        .consumed_capacity()
-        .and_then(|consumed| consumed.capacity_units())
-        .context("units")?;
-    let mut consumed = vec![(
-        PAGEMARK,
-        ReadCost {
-            requests: 1,
-            read_units: units,
-            ..ReadCost::default()
-        },
-    )];
-    for (design, page) in [
-        (FOUR_INDEXES, reader.four_index(ask).await?),
-        (
-            FOUR_INDEXES_PAGE_INDEX,
-            reader.four_index_by_number(ask, false).await?,
-        ),
-        (
-            FOUR_INDEXES_BATCH,
-            reader.four_index_by_number(ask, true).await?,
-        ),
-    ] {
-        ask.expect(&page.comments).context(design)?;
-        consumed.push((design, page.cost));
+    for design in DESIGNS {
+        let read = reader.page(page, design).await?;
+        page.expect(&read.comments).context(design)?;
+        let cost = if design == PAGEMARK {
+            page.pagemark_cost(reader).await?
+        } else {
+            read.cost
+        };
+        for (what, value, unit) in [
+            ("read", cost.read_units, "read units"),
+            ("calls to DynamoDB", f64::from(cost.requests), ""),
+            ("discarded", f64::from(cost.items_discarded), "items"),
+        ] {
+            report.add(format!("{}, {what}: {design}", page.name), value, unit);
+        }
     }
-    if !is_reported {
-        return Ok(());
-    }
-    let page = ask.name();
-    for (design, cost) in consumed {
-        report.add(
-            format!("{page}, read: {design}"),
-            cost.read_units,
-            "read units",
-        );
-        report.add(
-            format!("{page}, calls to DynamoDB: {design}"),
-            f64::from(cost.requests),
-            "",
-        );
-        report.add(
-            format!("{page}, discarded: {design}"),
-            f64::from(cost.items_discarded),
-            "items",
-        );
+    Ok(())
+}
+
+/// Refuses a page that differs between the designs.
+pub(super) async fn compare(reader: &Reader, page: &ComparedPage) -> anyhow::Result<()> {
+    for design in DESIGNS {
+        let read = reader.page(page, design).await?;
+        page.expect(&read.comments).context(design)?;
     }
     Ok(())
 }
@@ -91,20 +49,20 @@ pub(super) async fn consume(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct How {
     pub(super) effort: Effort,
-    /// The table's delays, for names of figures.
+    /// The delays of table and Redis, for names of figures.
     pub(super) delays: &'static str,
 }
 
 pub(super) struct PageLatencies {
     name: String,
-    /// How many the filter names; 0 for any rating.
-    ratings: usize,
+    /// Those that the filter names, if the page is one of the pages by filter.
+    ratings: Option<usize>,
     latencies: [(&'static str, Latencies); DESIGNS.len()],
 }
 
 pub(super) async fn read(
     reader: &Reader,
-    ask: &Ask,
+    page: &ComparedPage,
     effort: Effort,
 ) -> anyhow::Result<PageLatencies> {
     let mut latencies = DESIGNS.map(|design| (design, Latencies::default()));
@@ -117,8 +75,8 @@ pub(super) async fn read(
                 effort.a_turn
             };
             for _ in 0..turn {
-                let (comments, took) = timed(page(reader, ask, design)).await?;
-                ensure!(!comments.is_empty(), "an empty page");
+                let (read, took) = timed(reader.page(page, design)).await?;
+                ensure!(!read.comments.is_empty(), "an empty page");
                 if round > 0 {
                     latencies.record(took);
                 }
@@ -127,19 +85,10 @@ pub(super) async fn read(
         latencies.rotate_left(1);
     }
     Ok(PageLatencies {
-        name: ask.name(),
-        ratings: ask.listing.named_ratings(),
+        name: page.name.clone(),
+        ratings: page.ratings,
         latencies,
     })
-}
-
-async fn page(reader: &Reader, ask: &Ask, design: &str) -> anyhow::Result<Vec<Comment>> {
-    match design {
-        PAGEMARK => reader.pagemark(ask).await,
-        FOUR_INDEXES_PAGE_INDEX => Ok(reader.four_index_by_number(ask, false).await?.comments),
-        FOUR_INDEXES_BATCH => Ok(reader.four_index_by_number(ask, true).await?.comments),
-        _ => Ok(reader.four_index(ask).await?.comments),
-    }
 }
 
 impl PageLatencies {
@@ -188,9 +137,8 @@ pub(super) fn plot(equal: &[PageLatencies], varying: &[PageLatencies]) -> Plot {
 fn line(name: &str, design: &str, readings: &[PageLatencies]) -> PlotLine {
     let mut points = Vec::new();
     for reading in readings {
-        if let Some(latencies) = reading.latencies(design) {
-            let ratings = as_f64(reading.ratings as u64);
-            points.push((ratings, latencies.p50_us() / 1e3));
+        if let (Some(ratings), Some(latencies)) = (reading.ratings, reading.latencies(design)) {
+            points.push((as_f64(ratings as u64), latencies.p50_us() / 1e3));
         }
     }
     points.sort_by(|(a, _), (b, _)| a.total_cmp(b));

@@ -10,27 +10,31 @@ use std::{sync::Arc, time::Instant};
 use anyhow::{Context, bail};
 use cost::{Write, primary_item};
 use four_index::{FourIndexTable, KeepCounters};
-use model::{Comment, CommentText, Rating, Revision};
+use model::{Comment, CommentText, ProductId, Rating, Revision};
 use page_indexer::PageIndexer;
+use rand::random;
 use stream_writer::StreamWriter;
 use strum::VariantArray;
 use table::{CommentPatch, Created, Table, capacity::Meter};
 
 use super::contestants::Contestants;
 use crate::{
+    listing::PRODUCT,
     measure::{Latencies, as_f64},
-    report::{BenchReport, FOUR_INDEXES, FOUR_INDEXES_COUNTERS, PAGEMARK},
+    report::{BenchReport, FOUR_INDEXES, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_STREAM, PAGEMARK},
     stores::four_index_table,
     workload::{
-        Comments, deadline, event, expect_processed, new_comment, page_indexer, stream_writer,
+        Comments, EVENT_RECORDS, deadline, event, expect_processed, new_comment, page_indexer,
+        stream_writer,
     },
 };
 
-/// The designs: Pagemark, four indexes, and four indexes with counters.
-const DESIGNS: [(&str, Option<KeepCounters>); 3] = [
+/// The designs: Pagemark, four indexes, and four indexes with counters in both ways.
+const DESIGNS: [(&str, Option<KeepCounters>); 4] = [
     (PAGEMARK, None),
     (FOUR_INDEXES, Some(KeepCounters::No)),
-    (FOUR_INDEXES_COUNTERS, Some(KeepCounters::Yes)),
+    (FOUR_INDEXES_COUNTERS, Some(KeepCounters::InTransaction)),
+    (FOUR_INDEXES_STREAM, Some(KeepCounters::ByStream)),
 ];
 
 /// What the writes of one kind took in one design.
@@ -71,7 +75,36 @@ pub(super) async fn measure(
             );
         }
     }
+    let name = format!("insert, {EVENT_RECORDS} of one product in a batch: {FOUR_INDEXES_STREAM}");
+    let units = units_in_a_batch(contestants).await?;
+    report.add(name, units, "write units");
     Ok(())
+}
+
+/// Of a new comment, in a full batch of the stream whose comments have one product.
+async fn units_in_a_batch(contestants: &Contestants) -> anyhow::Result<f64> {
+    let four = four_index_table(&contestants.stores.store.table);
+    let product = ProductId::parse(PRODUCT)?;
+    let mut workload = Comments::new(7)?;
+    let mut comments = Vec::new();
+    let mut units = 0.0;
+    for _ in 0..EVENT_RECORDS {
+        let comment = Comment {
+            product: product.clone(),
+            ..workload.draw()?
+        };
+        let cost = four.write(None, Some(&comment), KeepCounters::ByStream);
+        units += cost.await?.total();
+        comments.push(comment);
+    }
+    let batch = comments.iter().map(|comment| (None, Some(comment)));
+    units += four.count_batch(&event_id(), batch).await?.total();
+    Ok(units / as_f64(EVENT_RECORDS as u64))
+}
+
+/// A new one, which no batch had before.
+fn event_id() -> String {
+    format!("{:032x}", random::<u128>())
 }
 
 async fn write_all(contestants: &Contestants, comments: u32) -> anyhow::Result<Vec<Writing>> {
@@ -103,7 +136,7 @@ fn fresh() -> Vec<Writing> {
 }
 
 fn changed(write: Write, comment: &Comment) -> anyhow::Result<Comment> {
-    let revision = Revision::after(Some(comment.revision), process::now(), rand::random());
+    let revision = Revision::after(Some(comment.revision), process::now(), random());
     let mut changed = Comment {
         revision,
         ..comment.clone()
@@ -238,15 +271,22 @@ impl Designs {
             .write(old.as_ref(), new.as_ref(), counters)
             .await?;
         writing.units += cost.total();
+        if counters == KeepCounters::ByStream {
+            // A batch of one record.
+            let batch = [(old.as_ref(), new.as_ref())];
+            writing.units += self.four.count_batch(&event_id(), batch).await?.total();
+        }
         Ok(new)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::collections::BTreeMap;
+
     use cost::designs;
 
+    use super::*;
     use crate::{report::FOUR_INDEXES_PAGE_INDEX, stores::TableStore};
 
     #[tokio::test]
@@ -265,6 +305,68 @@ mod tests {
             written.iter().map(Writing::units_each).collect::<Vec<_>>(),
             of_model.collect::<Vec<_>>()
         );
+        contestants.stores.store.stop().await;
+    }
+
+    #[tokio::test]
+    async fn a_batch_of_the_stream_that_is_delivered_again_is_counted_once() {
+        let store = TableStore::start().await.unwrap();
+        let contestants = Contestants::load(store, 100).await.unwrap();
+        let four = four_index_table(&contestants.stores.store.table);
+        // A batch has more statistics items than a transaction. Comments are inserted, rated again
+        // and deleted.
+        let mut changes = Vec::new();
+        for (number, comment) in Comments::new(6)
+            .unwrap()
+            .take(200)
+            .unwrap()
+            .into_iter()
+            .enumerate()
+        {
+            let other = changed(Write::ChangeRating, &comment).unwrap();
+            changes.push((None, Some(comment.clone())));
+            if number % 2 == 0 {
+                changes.push((Some(comment), Some(other.clone())));
+                if number % 4 == 0 {
+                    changes.push((Some(other), None));
+                }
+            }
+        }
+        let mut expected = BTreeMap::new();
+        for (old, new) in &changes {
+            for (comment, times) in [(old, -1), (new, 1)] {
+                let Some(comment) = comment else { continue };
+                for language in [None, Some(&comment.language)] {
+                    let of_item = expected
+                        .entry((comment.product.clone(), language.cloned()))
+                        .or_insert([0; 5]);
+                    of_item[usize::from(comment.rating.get()) - 1] += times;
+                }
+            }
+        }
+        for ((product, language), counts) in &mut expected {
+            let before = four.counters(product, language.as_ref()).await.unwrap();
+            for (count, before) in counts.iter_mut().zip(before.by_rating) {
+                *count += i64::try_from(before).unwrap();
+            }
+        }
+        let batches: Vec<_> = changes.chunks(EVENT_RECORDS * 2).collect();
+        for number in [0, 0, 1, 0, 1] {
+            let batch = batches[number]
+                .iter()
+                .map(|(old, new)| (old.as_ref(), new.as_ref()));
+            four.count_batch(&format!("{number:032x}"), batch)
+                .await
+                .unwrap();
+        }
+        for ((product, language), counts) in expected {
+            let counters = four.counters(&product, language.as_ref()).await.unwrap();
+            let counted = counters
+                .by_rating
+                .map(|count| i64::try_from(count).unwrap());
+            assert_eq!(counted, counts, "{product}, {language:?}");
+            assert_eq!(counters.total, counters.by_rating.iter().sum::<u64>());
+        }
         contestants.stores.store.stop().await;
     }
 }

@@ -22,7 +22,9 @@ mod sqlite;
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, TryFutureExt};
+use four_index::FourIndexTable;
+use futures_util::FutureExt;
+use model::Comment;
 use strum::VariantArray;
 
 use crate::{
@@ -54,7 +56,7 @@ pub(crate) async fn measure(
     } else {
         Limits {
             rounds: 20,
-            time: Duration::from_millis(250),
+            time: Duration::from_millis(150),
             walk: Duration::from_secs(10),
         }
     };
@@ -128,8 +130,8 @@ impl Systems {
         })];
         if listing.key.is_primary() {
             contestants.push(Contestant::new(FOUR_INDEXES_PAGE_INDEX, |page| {
-                let read = self.pagemark.four_index_page(&four, listing, page, false);
-                read.map_ok(|page| page.comments).boxed_local()
+                self.page_of_four_indexes(&four, listing, page)
+                    .boxed_local()
             }));
         }
         for paging in Paging::VARIANTS {
@@ -153,5 +155,20 @@ impl Systems {
         });
         curves.push(walked.await?);
         Ok(curves)
+    }
+
+    /// A page of four indexes with the page index.
+    async fn page_of_four_indexes(
+        &self,
+        four: &FourIndexTable,
+        listing: &ExpectedListing,
+        page: u64,
+    ) -> anyhow::Result<Vec<Comment>> {
+        let named = self.pagemark.named(listing, page).await?;
+        let page = self
+            .pagemark
+            .four_index_page(four, listing, &named, false)
+            .await?;
+        Ok(page.comments)
     }
 }

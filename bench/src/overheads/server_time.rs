@@ -82,11 +82,15 @@ pub(crate) async fn measure(
     comments: u32,
     effort: Effort,
 ) -> anyhow::Result<()> {
-    report.step(&format!("pages of {} comments", count(comments)));
+    report.step(&format!(
+        "{} comments of a product in Redis",
+        count(comments)
+    ));
     let mut redis = Redis::start().await?;
     let product = ProductId::parse("the-product")?;
     let mut workload = Comments::new(3)?.in_order();
     fill(&redis.index, &mut workload, comments, Some(&product)).await?;
+    report.step(&format!("{} rounds of pages", effort.rounds));
     let mut took: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut of_month = Vec::new();
     for round in 0..effort.rounds {

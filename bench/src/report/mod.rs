@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use cost::{
     Cells, FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX,
-    MarkdownTable, NOT_A_NUMBER as NOT_MEASURED, PAGEMARK, count, text,
+    FOUR_INDEXES_STREAM, MarkdownTable, NOT_A_NUMBER as NOT_MEASURED, PAGEMARK, count, text,
 };
 pub(crate) use figure::{Figure, interval};
 pub(crate) use machine::QUICK;

@@ -24,7 +24,7 @@ mod statement;
 pub use bill::{Billed, PARTS, meeting};
 pub use design::{
     Design, FOUR_INDEXES, FOUR_INDEXES_BATCH, FOUR_INDEXES_COUNTERS, FOUR_INDEXES_PAGE_INDEX,
-    PAGEMARK, Write, designs, items, primary_item, stored_bytes,
+    FOUR_INDEXES_STREAM, PAGEMARK, Write, designs, items, primary_item, stored_bytes,
 };
 pub use markdown::{Cells, MarkdownTable};
 pub use month::{LEFT_OUT, Month};
