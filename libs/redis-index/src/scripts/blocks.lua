@@ -213,15 +213,20 @@ local function add_numbers(sums, language, numbers)
   for rating = 1, 5 do sums[language][rating] = sums[language][rating] + numbers[rating] end
 end
 
+local function count_one(sums, language, rating)
+  sums[language] = sums[language] or { 0, 0, 0, 0, 0 }
+  sums[language][rating] = sums[language][rating] + 1
+end
+
 -- The numbers of members by language and rating. Only comments count.
 local function count_members(members, step)
-  local found = {}
+  local sums = {}
   for at = 1, #members, step do
     local _, language, rating = parts_of(members[at])
-    for _, counted in ipairs(rating and { ANY, language } or {}) do
-      found[counted] = found[counted] or { 0, 0, 0, 0, 0 }
-      found[counted][tonumber(rating)] = found[counted][tonumber(rating)] + 1
+    if rating then
+      count_one(sums, ANY, tonumber(rating))
+      count_one(sums, language, tonumber(rating))
     end
   end
-  return found
+  return sums
 end
