@@ -323,6 +323,24 @@ async fn a_server_replaced_while_a_confirmation_is_under_way_is_not_confirmed() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_says_that_it_has_confirmed_nothing_because_a_rebuild_began() {
+    let stores = start().await;
+    // The run has confirmed at its beginning. It is held when it stores the confirmation of its end.
+    let run = HeldRun::start(&stores, (gate::CONFIRMATIONS, 3), settings(true), recent).await;
+    stores.index.begin_rebuild().await.unwrap();
+    let report = expect(exit::SKIPPED, run.finish().await);
+    let [skipped] = report.skipped.as_slice() else {
+        panic!("{report}")
+    };
+    assert!(
+        skipped.starts_with("confirming the page index: the markers of"),
+        "{report}"
+    );
+    stores.rebuild().await;
+    stores.assert_index().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes long"]
 async fn changes_lost_in_a_failover_are_repaired_before_the_backlog() {
     let (redis, mut stores) = start_on_own_redis().await;
