@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use embedded_index::EmbeddedIndex;
-use model::{CommentId, FilterKey, plan::index_edits};
+use model::{CommentId, FilterKey, Invariant, plan::index_edits};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, Report, exit};
@@ -16,7 +16,7 @@ use super::{
     world::{self, World, product},
     writers,
 };
-use crate::fixture::{damage::delete, invariant::Invariant};
+use crate::fixture::damage::delete;
 
 /// The bits of a run that failed or left something.
 const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIPPED | exit::HELD;

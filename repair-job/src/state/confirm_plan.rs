@@ -6,7 +6,7 @@
 //! single moment, so a server that has the confirmation also has every earlier write.
 
 use model::{
-    Timestamp,
+    Invariant, Timestamp,
     planted::{self, Bug},
 };
 use page_index::{ConfirmationTime, IndexPartition, Mark, ServerIdentity};
@@ -98,6 +98,12 @@ pub(crate) fn plan(
     settings: &JobSettings,
     [of_check, next]: [String; 2],
 ) -> Vec<Step> {
+    debug_assert!(
+        seen.marks.is_sorted_by(|(a, _), (b, _)| a < b),
+        "{}: {:?}",
+        Invariant::MarkersAreTrue,
+        seen.marks
+    );
     if let Some(steps) = after_evictions(seen) {
         return steps;
     }
