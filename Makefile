@@ -89,7 +89,7 @@ simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules
 	PAGEMARK_SIMULATE_SEEDS=$(or $(SEEDS),1000) PAGEMARK_SIMULATE_FROM=$(FROM) PAGEMARK_SIMULATE_SEED=$(SEED) \
 	PAGEMARK_SIMULATE_WITHOUT=$(WITHOUT) PAGEMARK_SIMULATE_CHANGES=$(CHANGES) PAGEMARK_SIMULATE_BUG=$(BUG) \
 	PAGEMARK_SIMULATE_BUGS=$(BUGS) \
-	    cargo test --locked --release --workspace --test guarantees -- simulator:: --nocapture
+	    cargo test --locked --profile checked --workspace --test guarantees -- simulator:: --nocapture
 
 # A smaller exploration is in `make test`.
 prove: tools ## Explore the model of the page index's markers: a million states, and the traces of its planted bugs

@@ -110,6 +110,100 @@ async fn a_watermark_advances_only_from_the_value_that_was_read() {
     .await;
 }
 
+/// A caller repeats a call whose answer was lost.
+#[tokio::test]
+async fn a_repeated_advance_counts_as_done_and_does_not_advance_again() {
+    for_each_index(async |index| {
+        let before = now();
+        let later = before.plus_ms(1_000);
+        let later_still = before.plus_ms(2_000);
+        make_ready(&index, before).await;
+        let read = watermarks(&index).await;
+        let servers = index.server_identity().await.unwrap();
+        let advance = index
+            .prepare_advance(TABLE_ID, &read, &servers)
+            .await
+            .unwrap();
+        // The steps in their order, and whether each counts as done.
+        for (to, is_done) in [
+            (None, true),
+            (Some(later), true),
+            (Some(later), true),
+            (None, false),
+            (Some(later_still), false),
+        ] {
+            let done = index.advance_step(&advance, to).await.unwrap();
+            assert_eq!(done, vec![is_done; read.len()], "{to:?}");
+        }
+        for (_, watermark) in watermarks(&index).await {
+            assert_eq!(watermark, later);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_repeated_token_counts_as_left_until_another_one_replaces_it() {
+    for_each_index(async |index| {
+        make_ready(&index, now()).await;
+        let read = tokens(&index).await;
+        let mut last = read.clone();
+        // The tokens in their order, which one each replaces, and whether that counts as done.
+        for (token, replaces_last, is_done) in [
+            ("one", false, true),
+            ("one", false, true),
+            ("two", false, false),
+            ("two", true, true),
+            ("one", false, false),
+        ] {
+            let asked = if replaces_last { &last } else { &read };
+            let left = index
+                .leave_token(TABLE_ID, asked, token, ConfirmationTime::TakenAway)
+                .await
+                .unwrap();
+            if is_done {
+                assert_eq!(left.len(), read.len(), "{token}");
+                last = left;
+            } else {
+                assert_eq!(left, [], "{token}");
+            }
+            assert_eq!(tokens(&index).await, last);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rebuild_marks_only_where_its_last_nonce_is() {
+    for_each_index(async |index| {
+        let rebuild = index.begin_rebuild().await.unwrap();
+        let watermark = now();
+        let later = watermark.plus_ms(1_000);
+        // The steps in their order, and whether each counts as done and leaves the index marked.
+        for (to, nonce, is_last, is_done, is_marked) in [
+            (watermark, "one", true, false, false),
+            (watermark, "one", false, true, false),
+            (watermark, "two", false, true, false),
+            (watermark, "one", true, false, false),
+            (watermark, "two", true, true, true),
+            (watermark, "two", true, true, true),
+            (later, "two", true, false, true),
+        ] {
+            let done = index
+                .finish_step(&rebuild, TABLE_ID, to, nonce, is_last)
+                .await
+                .unwrap();
+            assert_eq!(done, is_done, "{to} {nonce} {is_last}");
+            let is_ready = index.is_ready(TABLE_ID, now()).await.unwrap();
+            assert_eq!(is_ready, is_marked, "{to} {nonce} {is_last}");
+        }
+        for (_, marked) in watermarks(&index).await {
+            assert_eq!(marked, watermark);
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_token_replaces_only_the_token_that_was_read() {
     for_each_index(async |index| {

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use model::Timestamp;
-use page_index::{ConfirmationTime, Freshness, Mark, NotReady};
+use page_index::{ConfirmationTime, Freshness, Mark};
 use process::now;
 use repair_job::{JobSettings, Report, Stop, exit};
 
 use super::{
-    HeldRun, assert_clean, assert_writes_lost, expect, is_ready, job, job_with, product, recent,
-    settings, start_with,
+    HeldRun, assert_writes_lost, expect, is_ready, job, job_with, product, recent, settings,
+    start_with,
 };
 use crate::fixture::{data, gate, redis_server::OwnRedis, stores::Stores, wait_for};
 
@@ -257,48 +257,6 @@ async fn a_comment_that_changes_again_does_not_count_against_the_indexer() {
     stores.assert_index().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "takes long"]
-async fn a_restored_snapshot_is_noticed_and_not_believed_until_it_is_reconciled() {
-    let (redis, stores) = start_on_own_redis().await;
-    expect(0, job(&stores, true).recent().await);
-    set_watermarks_back(&stores).await;
-    redis.ask::<()>("SAVE").await;
-    // The snapshot lacks these comments and all later confirmations.
-    stores.create_all(COMMENTS..2 * COMMENTS, product).await;
-    stores.deliver_all().await;
-    expect(0, job(&stores, true).recent().await);
-    redis.restore(&stores.index).await;
-    assert_writes_lost(&stores).await;
-    assert!(
-        is_ready(&stores, now()).await,
-        "it is young, so nobody can know yet"
-    );
-
-    // The next run notices the loss before it reconciles anything. So does a run that is stopped
-    // before it has reconciled.
-    let table_id = stores.table_id().await;
-    for is_last in [false, true] {
-        let run = HeldRun::start(&stores, (gate::JOURNAL, 0), settings(true), recent).await;
-        let readiness = stores.index.readiness(&table_id, now()).await.unwrap();
-        let not_confirmed = Err(NotReady::Stale { confirmed: None });
-        assert!(
-            readiness.iter().all(|(_, answer)| *answer == not_confirmed),
-            "{readiness:?}"
-        );
-        let (report, expected_bit) = if is_last {
-            (run.finish().await, exit::DRIFT_FOUND)
-        } else {
-            (run.stop().await, exit::SKIPPED)
-        };
-        assert_eq!(report.exit_code() & expected_bit, expected_bit, "{report}");
-        assert_eq!(is_ready(&stores, now()).await, is_last, "{report}");
-    }
-    stores.assert_index().await;
-    assert_clean(&job(&stores, true).recent().await);
-    assert!(is_ready(&stores, now()).await);
-}
-
 /// The model of the protocol found this (`repair-job/src/state/protocol_model`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_replaced_while_a_confirmation_is_under_way_is_not_confirmed() {
@@ -320,6 +278,24 @@ async fn a_server_replaced_while_a_confirmation_is_under_way_is_not_confirmed() 
     expect(exit::DRIFT_FOUND, job(&stores, true).recent().await);
     stores.assert_index().await;
     assert!(is_ready(&stores, now()).await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_says_that_it_has_confirmed_nothing_because_a_rebuild_began() {
+    let stores = start().await;
+    // The run has confirmed at its beginning. It is held when it stores the confirmation of its end.
+    let run = HeldRun::start(&stores, (gate::CONFIRMATIONS, 3), settings(true), recent).await;
+    stores.index.begin_rebuild().await.unwrap();
+    let report = expect(exit::SKIPPED, run.finish().await);
+    let [skipped] = report.skipped.as_slice() else {
+        panic!("{report}")
+    };
+    assert!(
+        skipped.starts_with("confirming the page index: the markers of"),
+        "{report}"
+    );
+    stores.rebuild().await;
+    stores.assert_index().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,7 +11,7 @@ use std::{
 use actix_web::http::Method;
 use itertools::iproduct;
 use local_stack::export::{Export, ExportTarget};
-use model::{Comment, Filter, PageSize, RatingSet, Timestamp};
+use model::{Comment, Filter, Invariant, PageSize, RatingSet, Timestamp};
 use rand::RngExt;
 use serde_json::Value;
 
@@ -23,7 +23,6 @@ use super::{
 };
 use crate::fixture::{
     data,
-    invariant::Invariant,
     invariants::{Checked, Contents, all_items, differences_at_rest, differences_of_page_index},
 };
 

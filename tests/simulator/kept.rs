@@ -3,10 +3,9 @@
 //!
 //! `make simulate BUGS=1` prints them in this form.
 
-use model::planted::Bug;
+use model::{Invariant, planted::Bug};
 
 use super::plan::{Mode, Part, Plan};
-use crate::fixture::invariant::Invariant;
 
 pub(crate) struct Kept {
     pub(crate) bug: Bug,

@@ -48,8 +48,8 @@ use strum::IntoEnumIterator;
 use tokio::{sync::Notify, task::LocalSet};
 use tracing::subscriber::NoSubscriber;
 
-use crate::fixture::invariant::Invariant;
 use ::model::{
+    Invariant,
     plan::reconcile::DriftKind,
     planted::{Bug, plant},
 };

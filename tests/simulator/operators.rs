@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use embedded_index::EmbeddedIndex;
-use model::{CommentId, FilterKey, plan::index_edits};
+use model::{CommentId, FilterKey, Invariant, plan::index_edits};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, Report, exit};
@@ -16,7 +16,7 @@ use super::{
     world::{self, World, product},
     writers,
 };
-use crate::fixture::{damage::delete, invariant::Invariant};
+use crate::fixture::damage::delete;
 
 /// The bits of a run that failed or left something.
 const BAD: u8 = exit::FAILURE | exit::DRIFT_LEFT | exit::UNRESOLVED | exit::SKIPPED | exit::HELD;
@@ -82,10 +82,20 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
         } else {
             Duration::from_secs(3_600)
         };
-        let run = tokio::time::timeout(
-            lives_for,
-            world.unless_killed(run_once(world, &job, part, drawn)),
-        );
+        let mut later = None;
+        if world.plan.has(Part::LeasesLost) {
+            later = Some(Drawn::draw(&mut random));
+        }
+        let runs = async {
+            let first = Box::pin(run_once(world, &job, part, drawn));
+            let Some(later) = later else {
+                return vec![first.await];
+            };
+            let other = world.job(table.clone(), index.clone());
+            let other = Box::pin(run_without_lease(world, &other, part, later));
+            <[Report; 2]>::from(tokio::join!(first, other)).into()
+        };
+        let run = tokio::time::timeout(lives_for, world.unless_killed(runs));
         let changes = async {
             if world.plan.has(Part::Editors) {
                 writers::editor(world, &mut random, 2, Duration::from_millis(400)).await;
@@ -93,17 +103,31 @@ pub(crate) async fn job(world: &World, part: Part, every: Duration) {
         };
         let (ended, ()) = tokio::join!(run, changes);
         match ended {
-            Ok(Some(report)) => {
-                note(world, &report);
-                world.check(
-                    Invariant::WorkEnds,
-                    report.exit_code() & exit::UNRESOLVED == 0,
-                    || format!("unresolved: {report}"),
-                );
+            Ok(Some(reports)) => {
+                for report in reports {
+                    note(world, &report);
+                    world.check(
+                        Invariant::WorkEnds,
+                        report.exit_code() & exit::UNRESOLVED == 0,
+                        || format!("unresolved: {report}"),
+                    );
+                }
             }
             Ok(None) | Err(_) => world.trace.note(|| format!("the job {part} died")),
         }
     }
+}
+
+/// Runs the job while another run of it may be under way, which loses its lease.
+async fn run_without_lease(world: &World, job: &Job, part: Part, drawn: Drawn) -> Report {
+    // A run often ends within a second.
+    tokio::time::sleep(drawn.lives_for / 8).await;
+    let table = world.calm_table();
+    for (scope, lease) in table.leases().await.unwrap() {
+        table.release_lease(&scope, &lease.holder).await.unwrap();
+        world.trace.note(|| format!("the lease {scope} is lost"));
+    }
+    run_once(world, job, part, drawn).await
 }
 
 async fn run_once(world: &World, job: &Job, part: Part, drawn: Drawn) -> Report {

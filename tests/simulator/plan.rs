@@ -88,6 +88,8 @@ pub(crate) enum Part {
     Erasure,
     /// What a function never gets is in quarantine, and its operator works it off.
     Quarantine,
+    /// A run of the job loses its lease, and another one begins.
+    LeasesLost,
 }
 
 impl Part {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use actix_web::http::Method;
-use model::{Cd, Comment, Filter, FilterKey, Order, RatingSet, Timestamp};
+use model::{Cd, Comment, Filter, FilterKey, Invariant, Order, RatingSet, Timestamp};
 use page_index::{RankedQuery, Reads};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
@@ -16,7 +16,7 @@ use super::{
     plan::Mode,
     world::{Answer, LANGUAGES, PAGE_SIZE, PRODUCT, World, product},
 };
-use crate::fixture::{data, invariant::Invariant};
+use crate::fixture::data;
 
 /// More pages than a walk by cursor has.
 const PAGES_MAX: usize = 100;

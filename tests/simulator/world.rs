@@ -23,7 +23,7 @@ use aws_smithy_runtime_api::client::auth::AuthSchemeId;
 use functions::Quarantine;
 use futures_util::{FutureExt, future::LocalBoxFuture};
 use local_stack::engine::client::http_client;
-use model::{CommentId, ProductId, Timestamp, plan::reconcile::DriftKind};
+use model::{CommentId, Invariant, ProductId, Timestamp, plan::reconcile::DriftKind};
 use page_index::PageIndex;
 use page_indexer::PageIndexer;
 use process::{now, simulation};
@@ -43,9 +43,7 @@ use super::{
     plan::{Mode, Part, Plan},
     trace::Trace,
 };
-use crate::fixture::{
-    api::named_token, data, http::WRITE_TOKEN, invariant::Invariant, stores::rebuild,
-};
+use crate::fixture::{api::named_token, data, http::WRITE_TOKEN, stores::rebuild};
 
 /// The instant at which every simulation begins.
 pub(crate) fn beginning() -> Timestamp {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use actix_web::http::Method;
-use model::{AuthorId, Comment, CommentId, ProductId, Status, Timestamp};
+use model::{AuthorId, Comment, CommentId, Invariant, ProductId, Status, Timestamp};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::{
     plan::{Mode, Part},
     world::{Answer, Api, LANGUAGES, OTHER_PRODUCT, PRODUCT, World},
 };
-use crate::fixture::{data, invariant::Invariant};
+use crate::fixture::data;
 
 /// A write without an answer may be done until so long after it.
 pub(crate) const DONE_WITHIN_MS: i64 = 40_000;

@@ -5,7 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use model::{Cd, CommentId, Filter, Language, Order, RatingCounts, Timestamp, plan::IndexEdit};
+use model::{
+    Cd, CommentId, Filter, Invariant, Language, Order, RatingCounts, Timestamp, plan::IndexEdit,
+};
 use page_index::{CommentPosition, PositionQuery, RankedQuery, RawRanked, Stats, StatsWanted};
 
 use crate::{
@@ -132,6 +134,12 @@ impl ProductComments {
             .select(first, usize::try_from(number).unwrap_or(0), |code| {
                 codes.contains(code)
             });
+        debug_assert_eq!(
+            comments.len() as u64,
+            number,
+            "{}: counts and members differ",
+            Invariant::PageIndexIsExact
+        );
         if order == Order::Newest {
             comments.reverse();
         }

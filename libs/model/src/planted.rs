@@ -35,7 +35,7 @@ pub enum Bug {
     ProductIsPassedOver,
     /// A rebuild marks partitions before it has read the journal.
     MarkedBeforeJournal,
-    /// A rebuild marks a partition that another server holds, or another rebuild fills.
+    /// A rebuild marks a partition although another server may hold it by now.
     MarkedRestored,
     /// A numbered page begins one rank too early.
     SkipOffByOne,

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{ProductId, Timestamp};
+use model::{Invariant, ProductId, Timestamp};
 use page_index::{IndexPartition, PageIndex, ServerIdentity};
 use parking_lot::Mutex;
 use process::{StoreError, now};
@@ -295,7 +295,12 @@ impl IndexSnapshot {
                 return Ok(());
             }
         };
-        for (partition, _) in &from {
+        for (partition, watermark) in &from {
+            debug_assert!(
+                *watermark < to || self.is_doubted(*watermark),
+                "{}: {watermark} moves back to {to}",
+                Invariant::MarkersAreTrue
+            );
             if advanced.contains(partition) {
                 self.watermarks.insert(*partition, to);
             } else {

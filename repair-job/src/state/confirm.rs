@@ -219,7 +219,15 @@ impl<'run> Confirmer<'run> {
                 }
                 Step::Confirm { read, token } => {
                     let time = ConfirmationTime::At(sampled_at);
-                    index.leave_token(table_id, &read, &token, time).await?;
+                    let confirmed = index.leave_token(table_id, &read, &token, time).await?;
+                    let others = read.len() - confirmed.len();
+                    if others > 0 {
+                        return Err(Refusal::Because(format!(
+                            "the markers of {others} of {} partitions have changed meanwhile (a rebuild, or the index \
+                             was lost)",
+                            read.len()
+                        )));
+                    }
                 }
             }
         }

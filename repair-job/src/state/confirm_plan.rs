@@ -6,7 +6,7 @@
 //! single moment, so a server that has the confirmation also has every earlier write.
 
 use model::{
-    Timestamp,
+    Invariant, Timestamp,
     planted::{self, Bug},
 };
 use page_index::{ConfirmationTime, IndexPartition, Mark, ServerIdentity};
@@ -98,6 +98,12 @@ pub(crate) fn plan(
     settings: &JobSettings,
     [of_check, next]: [String; 2],
 ) -> Vec<Step> {
+    debug_assert!(
+        seen.marks.is_sorted_by(|(a, _), (b, _)| a < b),
+        "{}: {:?}",
+        Invariant::MarkersAreTrue,
+        seen.marks
+    );
     if let Some(steps) = after_evictions(seen) {
         return steps;
     }
@@ -413,15 +419,16 @@ mod tests {
             Step::Store(LastConfirmation {
                 token,
                 before,
+                servers,
                 check,
-                ..
             }) => {
                 let before = before.as_deref().unwrap_or("none");
                 let check = match check {
                     Some(check) => span_text(check),
                     None => "nothing".to_owned(),
                 };
-                format!("store {token} after {before}, {check} to check")
+                let servers = &servers.0;
+                format!("store {token} after {before} in {servers}, {check} to check")
             }
             Step::Leave { read, token, time } => {
                 format!("leave {token}, {time:?}, at{}", tokens_text(read))
@@ -501,48 +508,48 @@ mod tests {
         let expected = expect![[r#"
             nothing is lost:
               sample
-              store next after 2, nothing to check
+              store next after 2 in a, nothing to check
               leave next, Unchanged, at a:2
               assert a
               confirm next at a:next
             a snapshot was restored in one partition, and the last confirmation did not reach another:
-              store check after 2, -80 of -80 to 1 to check
+              store check after 2 in a, -80 of -80 to 1 to check
               leave check, TakenAway, at c:0
               leave check, Unchanged, at a:2 b:1
               report since -80, loses readers: true, 1 of 3 partitions of the page index are older than the last confirmation, and not believed
               check -80 of -80 to 1
               sample
-              store next after check, 1 of -80 to 1 to check
+              store next after check in a, 1 of -80 to 1 to check
               leave next, Unchanged, at a:check b:check c:check
               assert a
-              store next after check, nothing to check
+              store next after check in a, nothing to check
               confirm next at a:next b:next c:next
             other servers answer:
-              store check after 2, -25 of -25 to 1 to check
+              store check after 2 in b, -25 of -25 to 1 to check
               leave check, Unchanged, at a:2
               report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
               check -25 of -25 to 1
               sample
-              store next after check, 1 of -25 to 1 to check
+              store next after check in b, 1 of -25 to 1 to check
               leave next, Unchanged, at a:check
               assert b
-              store next after check, nothing to check
+              store next after check in b, nothing to check
               confirm next at a:next
             other servers answer since the run began:
-              store check after 2, -25 of -25 to 1 to check
+              store check after 2 in b, -25 of -25 to 1 to check
               leave check, Unchanged, at a:2
               report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
               begin anew
             the table stores nothing yet:
-              store check after none, -25 of -25 to 1 to check
+              store check after none in a, -25 of -25 to 1 to check
               leave check, TakenAway, at a:2
               report since -25, loses readers: true, 1 of 1 partitions of the page index are older than the last confirmation, and not believed
               check -25 of -25 to 1
               sample
-              store next after check, 1 of -25 to 1 to check
+              store next after check in a, 1 of -25 to 1 to check
               leave next, Unchanged, at a:check
               assert a
-              store next after check, nothing to check
+              store next after check in a, nothing to check
               confirm next at a:next
         "#]];
         expected.assert_eq(&plans.concat());
@@ -554,15 +561,15 @@ mod tests {
         let last = remembered("2", Some("1"));
         let expected = expect![[r#"
             the last confirmation did not arrive:
-              store check after 2, -25 of -25 to 1 to check
+              store check after 2 in a, -25 of -25 to 1 to check
               leave check, Unchanged, at b:1
               report since -25, loses readers: false, the page index has other servers, or lacks the last confirmation
               check -25 of -25 to 1
               sample
-              store next after check, 1 of -25 to 1 to check
+              store next after check in a, 1 of -25 to 1 to check
               leave next, Unchanged, at b:check
               assert a
-              store next after check, nothing to check
+              store next after check in a, nothing to check
               confirm next at b:next
         "#]];
         expected.assert_eq(&planned(
@@ -620,7 +627,7 @@ mod tests {
               refuse: maxmemory-policy is allkeys-lru, so Redis may evict keys of the page index; it must be noeviction or volatile-…
             a server has evicted keys:
               remove the markers
-              store 2 after 1, nothing to check
+              store 2 after 1 in r/h/noeviction/4, nothing to check
               give up: Redis has evicted keys since the last confirmation, so the page index is not believed until it is rebuilt; a rebuild needs the maxmemory-policy noeviction or volatile-…
         "#]];
         expected.assert_eq(&plans.concat());
@@ -668,21 +675,21 @@ mod tests {
             the same servers:
               check -10 of -90 to -5
               sample
-              store next after 2, -5 of -90 to -5 to check
+              store next after 2 in a, -5 of -90 to -5 to check
               leave next, Unchanged, at a:2
               assert a
-              store next after 2, nothing to check
+              store next after 2 in a, nothing to check
               confirm next at a:next
             other servers:
-              store check after 2, -90 of -90 to 1 to check
+              store check after 2 in b, -90 of -90 to 1 to check
               leave check, Unchanged, at a:2
               report since -90, loses readers: false, the page index has other servers, or lacks the last confirmation
               check -90 of -90 to 1
               sample
-              store next after check, 1 of -90 to 1 to check
+              store next after check in b, 1 of -90 to 1 to check
               leave next, Unchanged, at a:check
               assert b
-              store next after check, nothing to check
+              store next after check in b, nothing to check
               confirm next at a:next
         "#]];
         expected.assert_eq(&(same + &others));

@@ -21,7 +21,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::{
-    Cd, Comment, CommentId, Order, PageSize, RankEntry, Timestamp,
+    Cd, Comment, CommentId, Invariant, Order, PageSize, RankEntry, Timestamp,
     planted::{self, Bug},
 };
 use process::StoreError;
@@ -313,6 +313,11 @@ impl<'page> Join<'page> {
             .into_iter()
             .filter_map(|(_, comment)| comment)
             .collect();
+        debug_assert!(
+            comments.is_sorted_by(|a, b| ranks.order.compare(&a.cd(), &b.cd()).is_lt()),
+            "{}: {comments:?}",
+            Invariant::PagesShowTheirRanks
+        );
         let others_belong = match after {
             After::Nothing => false,
             // They may lack their ranks.

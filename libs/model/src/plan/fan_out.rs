@@ -7,10 +7,14 @@ use serde_dynamo::Item;
 use crate::{
     filter::FilterKey,
     id::CommentId,
+    invariant::Invariant,
     item::Image,
     planted::{self, Bug},
     record::CommentChange,
 };
+
+/// Number of duplicates of a published comment.
+const DUPLICATES: usize = 31;
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DuplicateKey {
@@ -48,6 +52,7 @@ pub fn plan_fan_out(change: &CommentChange<'_>) -> Vec<DuplicateWrite> {
     let kept: BTreeSet<FilterKey> = change.last.iter().flat_map(Image::duplicate_keys).collect();
     let mut writes = Vec::new();
     if let Some(image) = &change.last {
+        debug_assert_eq!(kept.len(), DUPLICATES, "{}", Invariant::DuplicatesAreExact);
         writes.extend(kept.iter().map(|filter_key| DuplicateWrite::Put {
             key: DuplicateKey::of(&change.id, filter_key),
             item: image.duplicate(filter_key),
