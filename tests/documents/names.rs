@@ -32,7 +32,11 @@ fn the_page_of_guarantees_says_which_checks_report_each_promise() {
     let mut expected: Vec<[String; 2]> = Vec::new();
     for invariant in Invariant::iter() {
         let mut checked_by = Vec::new();
-        for (folder, name) in [("simulator", "simulator"), ("fixture", "fixtures")] {
+        for (folder, name) in [
+            ("simulator", "simulator"),
+            ("fixture", "fixtures"),
+            ("soak", "soak"),
+        ] {
             if is_checked_by(folder, invariant) {
                 checked_by.push(name);
             }
