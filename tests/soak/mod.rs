@@ -91,7 +91,7 @@ impl Soak {
 
 impl Judged for Soak {
     async fn read(&self, url: &str) -> Answer {
-        self.tally.add("reads at rest", 1);
+        self.tally.add("read: pages at rest", 1);
         readers::get(self, url).await.unwrap_or_else(|| Answer {
             status: 0,
             body: "no answer".to_owned(),

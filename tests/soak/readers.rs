@@ -50,13 +50,10 @@ pub(super) async fn get(soak: &Soak, url: &str) -> Option<Answer> {
     let http = soak.site.api()?;
     let answer = http.try_send(Method::GET, url, &[], b"").await;
     let Ok(answer) = answer else {
-        soak.tally.add("reads without an answer", 1);
+        soak.tally.add("requests of readers without an answer", 1);
         return None;
     };
     let status = answer.status;
-    if status == 503 {
-        soak.tally.add("reads answered 503", 1);
-    }
     soak.check(
         Invariant::AbsenceIsCertain,
         [200, 301, 302, 404, 503].contains(&status),
@@ -226,7 +223,7 @@ async fn walk(soak: &Soak, filter: &Filter) {
     let mut next = Some(listing(filter));
     for _ in 0..WALK_MAX {
         let Some(url) = next else {
-            soak.tally.add("read: walks by cursor to the end", 1);
+            soak.tally.add("walks by cursor to the end", 1);
             return check_walk(soak, filter, &seen);
         };
         let Some(answer) = get(soak, &url).await else {
@@ -278,10 +275,10 @@ async fn export(soak: &Soak) {
         .run(&["export", "--output", file.to_str().unwrap()])
         .await;
     if !ended.status.success() {
-        soak.tally.add("read: exports that ended with an error", 1);
+        soak.tally.add("exports that ended with an error", 1);
         return;
     }
-    soak.tally.add("read: exports", 1);
+    soak.tally.add("exports while writes continued", 1);
     let exported = fs::read_to_string(&file).unwrap();
     let mut ids = BTreeSet::new();
     for line in exported.lines() {

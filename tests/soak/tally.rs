@@ -18,9 +18,9 @@ impl Tally {
             found.map(|(_, count)| count).sum()
         };
         format!(
-            "{} writes acknowledged, {} answers to readers, {} faults, {} damages",
+            "{} writes acknowledged, {} pages read, {} faults, {} damages",
             sum("acknowledged: "),
-            sum("read"),
+            sum("read: "),
             sum("fault: "),
             sum("damage: ")
         )
