@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Soak;
 use crate::{
-    fixture::invariant::Invariant,
+    fixture::{http, invariant::Invariant},
     simulator::{
         model::{Seen, matches},
         readers::{ids, listing, random_filter, shows_match},
@@ -45,11 +45,17 @@ pub(super) async fn read(soak: &Soak, mut random: StdRng) {
     }
 }
 
+/// Whether the service has given a connection up before it read the request, as it does after a
+/// SIGSTOP.
+pub(super) fn is_given_up(answer: &http::Answer) -> bool {
+    answer.status == 408
+}
+
 /// The answer of the API; `None` while it does not answer.
 pub(super) async fn get(soak: &Soak, url: &str) -> Option<Answer> {
-    let http = soak.site.api()?;
-    let answer = http.try_send(Method::GET, url, &[], b"").await;
-    let Ok(answer) = answer else {
+    let api = soak.site.api()?;
+    let answer = api.try_send(Method::GET, url, &[], b"").await.ok();
+    let Some(answer) = answer.filter(|answer| !is_given_up(answer)) else {
         soak.tally.add("requests of readers without an answer", 1);
         return None;
     };

@@ -8,7 +8,7 @@ use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use serde_json::{Value, json};
 
-use super::Soak;
+use super::{Soak, readers::is_given_up};
 use crate::{
     fixture::{data, http::Answer, invariant::Invariant},
     simulator::{
@@ -70,7 +70,7 @@ async fn send(
         content.to_string()
     };
     let sent = http.try_write(method, target, headers, body.as_bytes());
-    let answer = sent.await.ok();
+    let answer = sent.await.ok().filter(|answer| !is_given_up(answer));
     match &answer {
         Some(answer) if answer.status == 503 => soak.tally.add("writes answered 503", 1),
         Some(_) => {}
