@@ -3,7 +3,7 @@
 # measurements.
 
 .DEFAULT_GOAL := help
-.PHONY: help run install uninstall check test test-full test-ministack bench bench-publish lighthouse screenshots package package-pagemark simulate prove smoke fmt lint doc tools redis postgres ab python-tools ministack browser web-servers cargo-deny
+.PHONY: help run install uninstall check test test-full test-ministack bench bench-publish lighthouse screenshots package package-pagemark simulate prove soak smoke fmt lint doc tools redis postgres ab python-tools ministack browser web-servers cargo-deny faketime
 
 # Cargo's target folder.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
@@ -44,6 +44,9 @@ uninstall: ## Remove what make install has put into PREFIX=/usr/local
 UNIT_TESTED := --lib --bin bench
 TESTED := $(UNIT_TESTED) --test guarantees
 
+# A soak takes as long as one likes, and has a target of its own.
+NO_SOAK := --skip soak::
+
 # A test that needs a tool beside Rust and Redis, or takes long, says so: `#[ignore = "needs Chromium"]`. `make check`
 # leaves it out, and cargo counts it as ignored. Every other target includes it.
 
@@ -65,11 +68,11 @@ else
 	cargo clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings cargo doc --locked --workspace --no-deps
 	cargo test --locked --workspace --doc
-	cargo test --locked --workspace $(TESTED) -- --include-ignored
+	cargo test --locked --workspace $(TESTED) -- --include-ignored $(NO_SOAK)
 endif
 
 test-full: tools redis python-tools browser web-servers ## All tests on the whole of the reviews instead of a sample, and the packages for arm64 (long)
-	PAGEMARK_TEST_SIZE=full cargo test --locked --release --workspace $(TESTED) -- --include-ignored
+	PAGEMARK_TEST_SIZE=full cargo test --locked --release --workspace $(TESTED) -- --include-ignored $(NO_SOAK)
 	@sh scripts/ensure-qemu.sh
 	ARCH=arm64 sh scripts/package.sh
 	PAGEMARK_TEST_PACKAGE=$(abspath $(TARGET))/package cargo test --locked --release --workspace --test guarantees -- packaged::each_zip --include-ignored
@@ -94,6 +97,14 @@ simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules
 # A smaller exploration is in `make test`.
 prove: tools ## Explore the model of the page index's markers: a million states, and the traces of its planted bugs
 	PAGEMARK_PROVE=1 cargo test --locked --workspace --lib -- protocol_model --nocapture --test-threads 1
+
+# PAGEMARK=FILE names a built `pagemark`. Without it, the one that is installed and measured is built.
+SOAKED := $(or $(PAGEMARK),$(TARGET)/deployed/pagemark)
+
+soak: tools redis faketime ## Run a stack under faults, on real things: SECONDS=3600, SEED=7; as root also with a full disk
+	$(if $(PAGEMARK),,cargo build --locked --profile deployed --bin pagemark)
+	PAGEMARK_SOAK_SECONDS=$(SECONDS) PAGEMARK_SOAK_SEED=$(SEED) PAGEMARK_TEST_PAGEMARK=$(abspath $(SOAKED)) \
+	    cargo test --locked --workspace --test guarantees -- soak:: --include-ignored --nocapture
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
 BENCH_BUILD := cargo build --locked --profile deployed --package bench --package api --package repair-job --package local-stack
@@ -157,6 +168,9 @@ postgres:
 
 ab:
 	@sh scripts/ensure-ab.sh
+
+faketime:
+	@sh scripts/ensure-faketime.sh
 
 python-tools:
 	@sh scripts/ensure-jq.sh

@@ -21,6 +21,7 @@ mod local;
 mod reading;
 mod repair;
 mod simulator;
+mod soak;
 mod writing;
 
 use fixture::engine::{Engines, Excused};

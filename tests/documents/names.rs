@@ -13,8 +13,9 @@ use crate::fixture::{
 const _: crate::Engines = crate::Engines::Embedded("about the source code");
 
 /// Who checks promises, as the page says it, and the folders whose code does.
-const CHECKS: [(&str, &[&str]); 3] = [
+const CHECKS: [(&str, &[&str]); 4] = [
     ("simulator", &["tests/simulator"]),
+    ("soak", &["tests/soak"]),
     ("fixtures", &["tests/fixture"]),
     (
         "product",

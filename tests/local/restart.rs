@@ -12,8 +12,7 @@ use crate::fixture::{
     data::{self, PRODUCT},
     folder_in_memory,
     http::{Http, WRITE_TOKEN, good_comment, ids, listing},
-    pagemark::{self, Up},
-    program::Program,
+    pagemark::{self, Up, starting_api},
     stack::{Running, settings_in},
     wait_for,
 };
@@ -135,16 +134,6 @@ fn damage(path: &Path) {
     fs::write(path, damaged).unwrap();
 }
 
-/// The API of a stack that is starting.
-async fn api_of(up: &Program) -> Http {
-    let began = "Pagemark is starting at http://";
-    up.wait_for_stderr(began).await;
-    let stderr = up.stderr();
-    let (_, rest) = stderr.split_once(began).unwrap();
-    let address = rest.split([',', ' ']).next().unwrap();
-    Http::new(format!("http://{address}"))
-}
-
 /// The ids of all comments, by the numbers of pages.
 async fn shown_by_number(http: &Http, total: usize) -> BTreeSet<String> {
     let mut shown = BTreeSet::new();
@@ -185,7 +174,10 @@ async fn no_numbered_page_is_wrong_while_a_killed_stack_starts() {
         }
         let data_dir = folder.path().to_str().unwrap();
         let up = pagemark::up_after("", &["--data-dir", data_dir, "--demo", "0"]).await;
-        let http = api_of(&up).await;
+        let http = wait_for("the API of a stack that is starting", async || {
+            starting_api(&up.stderr()).ok_or(up.stderr())
+        })
+        .await;
         let first_answer = wait_for("a numbered page", async || {
             let answer = http.get(&listing("page=2")).await;
             if answer.status == 503 {

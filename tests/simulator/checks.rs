@@ -12,14 +12,14 @@ use actix_web::http::Method;
 use itertools::iproduct;
 use local_stack::export::{Export, ExportTarget};
 use model::{Comment, Filter, Invariant, PageSize, RatingSet, Timestamp};
-use rand::RngExt;
+use rand::{RngExt, rngs::StdRng};
 use serde_json::Value;
 
 use super::{
     model::matches,
     plan::Part,
     readers::{ids, listing, random_filter},
-    world::{LANGUAGES, PAGE_SIZE, PRODUCT, World},
+    world::{Judged, LANGUAGES, PAGE_SIZE, PRODUCT, World},
 };
 use crate::fixture::{
     data,
@@ -74,7 +74,7 @@ fn has_any(world: &World, parts: &[Part]) -> bool {
 }
 
 /// The published comments, newest first.
-fn published(contents: &Contents) -> Vec<Comment> {
+pub(crate) fn published(contents: &Contents) -> Vec<Comment> {
     let mut comments = contents.comments();
     comments.retain(|comment| comment.status.is_published());
     comments.sort_by_key(|comment| Reverse(comment.cd()));
@@ -160,8 +160,12 @@ pub(crate) async fn at_rest(world: &World) {
         );
     }
     let comments = published(&contents);
-    check_some_filters(world, &comments).await;
-    list_at_rest(world, &comments).await;
+    let mut random = world.plan.random("filters at rest");
+    check_some_filters(world, &mut random, &comments).await;
+    let list = differences_of_list(world, &comments).await;
+    world.check(Invariant::PagesAreExact, list.is_none(), || {
+        list.unwrap_or_default()
+    });
     feed_at_rest(world, &comments).await;
     export_at_rest(world, &contents).await;
 }
@@ -187,8 +191,11 @@ async fn check_erased_texts(world: &World, contents: &Contents) {
 
 /// A few filters of each shape, each in one way: all of them would take longer than everything
 /// else.
-async fn check_some_filters(world: &World, comments: &[Comment]) {
-    let mut random = world.plan.random("filters at rest");
+pub(crate) async fn check_some_filters(
+    judged: &impl Judged,
+    random: &mut StdRng,
+    comments: &[Comment],
+) {
     let mut rating_sets = vec![None];
     for ratings in RatingSet::every() {
         if random.random_ratio(1, 10) {
@@ -200,28 +207,27 @@ async fn check_some_filters(world: &World, comments: &[Comment]) {
         let filter = Filter::new(language.map(data::language), ratings);
         let mut expected = matching_ids(comments, &filter);
         match random.random_range(0..4) {
-            0 => walk_at_rest(world, &expected, &filter).await,
-            1 => stable_pages_at_rest(world, &expected, &filter).await,
-            2 => pages_at_rest(world, &expected, &filter, "newest").await,
+            0 => walk_at_rest(judged, &expected, &filter).await,
+            1 => stable_pages_at_rest(judged, &expected, &filter).await,
+            2 => pages_at_rest(judged, &expected, &filter, "newest").await,
             _ => {
                 expected.reverse();
-                pages_at_rest(world, &expected, &filter, "oldest").await;
+                pages_at_rest(judged, &expected, &filter, "oldest").await;
             }
         }
     }
 }
 
 /// Checks the pages of a filter by number, in one order.
-async fn pages_at_rest(world: &World, expected: &[&str], filter: &Filter, order: &str) {
+async fn pages_at_rest(judged: &impl Judged, expected: &[&str], filter: &Filter, order: &str) {
     let mut shown = Vec::new();
     let mut number = 1;
     loop {
         let url = format!("{}&order={order}&page={number}", listing(filter));
-        let api = &world.apis[number % 2];
-        let answer = world.request(api, Method::GET, &url, &[], None).await;
+        let answer = judged.read(&url).await;
         let json = answer.json();
         if answer.status != 200 || json["total"] != expected.len() {
-            return world.violated(
+            return judged.violated(
                 Invariant::PagesAreExact,
                 format!(
                     "at rest {url} is {answer:?}, of {} comments",
@@ -235,44 +241,41 @@ async fn pages_at_rest(world: &World, expected: &[&str], filter: &Filter, order:
         }
         number += 1;
     }
-    world.check(Invariant::PagesAreExact, shown == expected, || {
+    judged.check(Invariant::PagesAreExact, shown == expected, || {
         format!("at rest {order} {filter:?}: {shown:?}, and not {expected:?}")
     });
 }
 
 /// The front page and the archive pages, the newest first, show every comment of a filter once.
-async fn stable_pages_at_rest(world: &World, expected: &[&str], filter: &Filter) {
+async fn stable_pages_at_rest(judged: &impl Judged, expected: &[&str], filter: &Filter) {
     let front = format!("{}&numbering=stable", listing(filter));
-    let answer = world
-        .request(&world.apis[0], Method::GET, &front, &[], None)
-        .await;
+    let answer = judged.read(&front).await;
     let json = answer.json();
     let mut shown = ids(&json);
     let pages = json["total_pages"].as_u64().unwrap_or_default();
     for number in (1..pages).rev() {
         let url = format!("{front}&page={number}");
-        let answer = world
-            .request(&world.apis[1], Method::GET, &url, &[], None)
-            .await;
-        world.check(Invariant::PagesAreExact, answer.status == 200, || {
+        let answer = judged.read(&url).await;
+        judged.check(Invariant::PagesAreExact, answer.status == 200, || {
             format!("at rest {url} is {answer:?}")
         });
         shown.extend(ids(&answer.json()));
     }
-    world.check(Invariant::PagesAreExact, shown == expected, || {
+    judged.check(Invariant::PagesAreExact, shown == expected, || {
         format!("at rest the archive of {filter:?}: {shown:?}, and not {expected:?}")
     });
 }
 
-/// The list of products has those with comments, and their numbers.
-async fn list_at_rest(world: &World, comments: &[Comment]) {
+/// The list of products has those with comments, and their numbers. Says what is wrong.
+pub(crate) async fn differences_of_list(
+    judged: &impl Judged,
+    comments: &[Comment],
+) -> Option<String> {
     let mut expected: BTreeMap<&str, u64> = BTreeMap::new();
     for comment in comments {
         *expected.entry(comment.product.as_str()).or_default() += 1;
     }
-    let answer = world
-        .request(&world.apis[0], Method::GET, "/api/v1/products", &[], None)
-        .await;
+    let answer = judged.read("/api/v1/products").await;
     let json = answer.json();
     let listed: BTreeMap<&str, u64> = json["products"]
         .as_array()
@@ -285,24 +288,25 @@ async fn list_at_rest(world: &World, comments: &[Comment]) {
             )
         })
         .collect();
-    world.check(Invariant::PagesAreExact, listed == expected, || {
-        format!("at rest the list of products is {answer:?}, and not {expected:?}")
-    });
+    if listed == expected {
+        return None;
+    }
+    Some(format!(
+        "at rest the list of products is {answer:?}, and not {expected:?}"
+    ))
 }
 
 /// A feed has the newest comments of a filter.
-async fn feed_at_rest(world: &World, comments: &[Comment]) {
+pub(crate) async fn feed_at_rest(judged: &impl Judged, comments: &[Comment]) {
     let newest = comments
         .iter()
         .filter(|comment| comment.product.as_str() == PRODUCT)
         .take(PageSize::default().get().into());
     let url = format!("/product/{PRODUCT}/feed");
-    let answer = world
-        .request(&world.apis[0], Method::GET, &url, &[], None)
-        .await;
+    let answer = judged.read(&url).await;
     let text = &answer.body;
     for comment in newest {
-        world.check(
+        judged.check(
             Invariant::PagesAreExact,
             text.contains(comment.id.as_str()),
             || format!("at rest the feed lacks {}: {answer:?}", comment.id),
@@ -321,7 +325,10 @@ async fn export_at_rest(world: &World, contents: &Contents) {
             format!("at rest an export fails: {error:#}"),
         );
     }
-    let exported = fs::read_to_string(&file).unwrap();
+    check_export(world, &fs::read_to_string(&file).unwrap(), contents);
+}
+
+pub(crate) fn check_export(judged: &impl Judged, exported: &str, contents: &Contents) {
     let mut ids: Vec<String> = Vec::new();
     for line in exported.lines() {
         let comment: Value = serde_json::from_str(line).unwrap();
@@ -333,13 +340,13 @@ async fn export_at_rest(world: &World, contents: &Contents) {
         expected.push(comment.id.to_string());
     }
     expected.sort();
-    world.check(Invariant::PagesAreExact, ids == expected, || {
+    judged.check(Invariant::PagesAreExact, ids == expected, || {
         format!("at rest an export has {ids:?}, and not {expected:?}")
     });
 }
 
 /// A walk by cursor shows every comment of a filter, once and in order.
-async fn walk_at_rest(world: &World, expected: &[&str], filter: &Filter) {
+async fn walk_at_rest(judged: &impl Judged, expected: &[&str], filter: &Filter) {
     let mut shown = Vec::new();
     let mut next = Some(listing(filter));
     while let Some(url) = next {
@@ -347,15 +354,13 @@ async fn walk_at_rest(world: &World, expected: &[&str], filter: &Filter) {
         if shown.len() > expected.len() {
             break;
         }
-        let answer = world
-            .request(&world.apis[0], Method::GET, &url, &[], None)
-            .await;
+        let answer = judged.read(&url).await;
         let json = answer.json();
         shown.extend(ids(&json));
         let cursor = json["cursor"]["next"].as_str();
         next = cursor.map(|cursor| format!("{}&cursor={cursor}", listing(filter)));
     }
-    world.check(Invariant::PagesAreExact, shown == expected, || {
+    judged.check(Invariant::PagesAreExact, shown == expected, || {
         format!("at rest a walk of {filter:?}: {shown:?}, and not {expected:?}")
     });
 }

@@ -13,19 +13,19 @@
 //! A new actor is an async function of the [`World`], a [`Part`] for its name, and a line in
 //! [`act`].
 
-mod checks;
+pub(crate) mod checks;
 mod engine;
 mod index;
 mod kept;
 mod kill;
 mod mappings;
-mod model;
+pub(crate) mod model;
 mod operators;
 mod plan;
-mod readers;
+pub(crate) mod readers;
 mod trace;
-mod world;
-mod writers;
+pub(crate) mod world;
+pub(crate) mod writers;
 
 use std::{
     cell::OnceCell,
@@ -55,7 +55,7 @@ use ::model::{
 };
 use kept::{KEPT, as_kept};
 use plan::{Part, Plan};
-use world::{Violation, World, base_client, until_calm};
+use world::{Judged, Violation, World, base_client, until_calm};
 
 const _: crate::Engines = crate::Engines::Embedded("its engine is inside the simulation");
 

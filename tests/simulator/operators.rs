@@ -13,7 +13,7 @@ use super::{
     index::{Copied, PARTITIONS},
     mappings::LAG_MAX,
     plan::{Mode, Part},
-    world::{self, World, product},
+    world::{self, Judged, World, product},
     writers,
 };
 use crate::fixture::damage::delete;

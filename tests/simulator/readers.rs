@@ -14,7 +14,7 @@ use super::{
     index::Named,
     model::matches,
     plan::Mode,
-    world::{Answer, LANGUAGES, PAGE_SIZE, PRODUCT, World, product},
+    world::{Answer, Judged, LANGUAGES, PAGE_SIZE, PRODUCT, World, product},
 };
 use crate::fixture::data;
 
@@ -291,7 +291,7 @@ impl Page<'_> {
 }
 
 /// Whether a comment on a page matches a filter.
-fn shows_match(filter: &Filter, comment: &Value) -> bool {
+pub(crate) fn shows_match(filter: &Filter, comment: &Value) -> bool {
     if let Some(language) = filter.language()
         && comment["language"] != language.as_str()
     {

@@ -99,6 +99,21 @@ impl fmt::Display for Violation {
     }
 }
 
+/// Something whose pages are judged: the simulated system, or a running one (`tests/soak`).
+pub(crate) trait Judged {
+    /// The answer to a reader.
+    async fn read(&self, url: &str) -> Answer;
+
+    /// Notes a promise that was broken.
+    fn violated(&self, invariant: Invariant, what: String);
+
+    fn check(&self, invariant: Invariant, holds: bool, what: impl FnOnce() -> String) {
+        if !holds {
+            self.violated(invariant, what());
+        }
+    }
+}
+
 pub(crate) struct World {
     pub(crate) plan: Arc<Plan>,
     pub(crate) trace: Trace,
@@ -113,6 +128,8 @@ pub(crate) struct World {
     pub(crate) positions: [Position; 2],
     pub(crate) base: Client,
     pub(crate) bodies: Cell<u64>,
+    /// How many pages were judged: the API processes take turns.
+    judged: Cell<usize>,
     /// When a duplicate of a comment was last removed by something else than Pagemark.
     pub(crate) damaged: RefCell<BTreeMap<CommentId, Timestamp>>,
     /// The kinds of drift that were repaired.
@@ -154,6 +171,7 @@ impl World {
             positions: Default::default(),
             base: base.clone(),
             bodies: Cell::default(),
+            judged: Cell::default(),
             damaged: RefCell::default(),
             repaired: RefCell::default(),
             edited: RefCell::default(),
@@ -301,19 +319,6 @@ impl World {
         }
     }
 
-    /// Notes the first promise that was broken.
-    pub(crate) fn violated(&self, invariant: Invariant, what: String) {
-        self.trace.note(|| format!("VIOLATION {invariant}: {what}"));
-        let violation = Violation { invariant, what };
-        self.violation.borrow_mut().get_or_insert(violation);
-    }
-
-    pub(crate) fn check(&self, invariant: Invariant, holds: bool, what: impl FnOnce() -> String) {
-        if !holds {
-            self.violated(invariant, what());
-        }
-    }
-
     pub(crate) fn new_body(&self) -> String {
         self.bodies.set(self.bodies.get() + 1);
         body(self.bodies.get())
@@ -366,6 +371,21 @@ impl World {
         });
         let named = NAMED.with(|named| std::mem::take(&mut *named.lock().unwrap()));
         Answer { named, ..answer }
+    }
+}
+
+impl Judged for World {
+    async fn read(&self, url: &str) -> Answer {
+        let number = self.judged.replace(self.judged.get() + 1);
+        let api = &self.apis[number % self.apis.len()];
+        self.request(api, Method::GET, url, &[], None).await
+    }
+
+    /// Notes the first promise that was broken.
+    fn violated(&self, invariant: Invariant, what: String) {
+        self.trace.note(|| format!("VIOLATION {invariant}: {what}"));
+        let violation = Violation { invariant, what };
+        self.violation.borrow_mut().get_or_insert(violation);
     }
 }
 

@@ -14,7 +14,7 @@ use table::{Created, NewComment, Table, WriteError};
 use super::{
     model::Seen,
     plan::{Mode, Part},
-    world::{Answer, Api, LANGUAGES, OTHER_PRODUCT, PRODUCT, World},
+    world::{Answer, Api, Judged, LANGUAGES, OTHER_PRODUCT, PRODUCT, World},
 };
 use crate::fixture::data;
 
@@ -95,7 +95,7 @@ async fn post(world: &World, random: &mut StdRng, number: usize) {
 }
 
 /// The comment in an answer to a writer.
-fn comment_of(json: &Value) -> Comment {
+pub(crate) fn comment_of(json: &Value) -> Comment {
     let new = NewComment {
         created_at: Timestamp::parse(text_of(json, "created_at")).unwrap(),
         text: data::body(text_of(json, "body")),
@@ -219,7 +219,8 @@ fn note_answer_to_change(world: &World, id: &CommentId, change: &Value, answer: 
     );
 }
 
-fn changed(mut comment: Comment, change: &Value) -> Comment {
+/// The comment after a change.
+pub(crate) fn changed(mut comment: Comment, change: &Value) -> Comment {
     if let Some(rating) = change["rating"].as_u64() {
         comment.rating = data::rating(rating);
     }
