@@ -104,7 +104,7 @@ async fn measure_reads(
     }
     let ratio = last_page(&stores, stores.listing(0)?, pages / 10).await?;
     let name = format!("last_page_vs_page_2, {} comments", count(size));
-    report.noted(name, ratio, "", "ratio of times, at most 1.05");
+    report.noted(name, ratio, "", "ratio of times, at most 1.1");
     stores.store.stop().await;
     Ok(())
 }

@@ -115,7 +115,7 @@ async fn measure_audit(
         "audit_vs_scan",
         rounds.ratio(0, 1),
         "",
-        "ratio of rates, at least 0.75",
+        "ratio of rates, at least 0.7",
     );
     Ok(())
 }
