@@ -161,7 +161,7 @@ impl Published {
             head: table.head,
             rows,
         };
-        check_figures(table.measurement, &filled)?;
+        refuse_empty(&filled)?;
         Ok(filled)
     }
 
@@ -328,22 +328,20 @@ fn cells(line: &str) -> Cells {
     cells.map(|cell| cell.trim().to_owned()).collect()
 }
 
-/// Refuses a table without a figure. Names rows and columns without one: they are misspelt, or
-/// newer than the runs.
-fn check_figures(measurement: &str, table: &MarkdownTable) -> anyhow::Result<()> {
-    let mut is_empty = true;
+/// Refuses rows and columns without a figure: their names are misspelt.
+fn refuse_empty(table: &MarkdownTable) -> anyhow::Result<()> {
     for row in &table.rows {
-        if has_figure(row.iter().skip(1)) {
-            is_empty = false;
-        } else {
-            eprintln!("{measurement}: no run has a figure of the row {row:?}");
-        }
+        ensure!(
+            has_figure(row.iter().skip(1)),
+            "no run has a figure of the row {row:?}: is its name right?"
+        );
     }
-    ensure!(!is_empty, "no run has a figure of it: is its name right?");
     for (column, name) in table.head.iter().enumerate().skip(1) {
-        if !has_figure(table.rows.iter().filter_map(|row| row.get(column))) {
-            eprintln!("{measurement}: no run has a figure of the column {name}");
-        }
+        let cells = table.rows.iter().filter_map(|row| row.get(column));
+        ensure!(
+            has_figure(cells),
+            "no run has a figure of the column {name}: is its name right?"
+        );
     }
     Ok(())
 }

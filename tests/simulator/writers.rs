@@ -201,7 +201,13 @@ fn note_answer_to_change(world: &World, id: &CommentId, change: &Value, answer: 
             }
             model.answered(id, Some(after), now());
         }
-        404 => model.answered(id, None, now()),
+        404 => {
+            let before = model.alone(id);
+            world.check(Invariant::WritesAreKept, before.is_none(), || {
+                format!("{change} of {id} is answered {answer:?}, and {before:?} was acknowledged")
+            });
+            model.answered(id, None, now());
+        }
         _ => {
             let until = now().plus_ms(DONE_WITHIN_MS);
             let mut after = Vec::new();

@@ -199,7 +199,13 @@ async fn change(soak: &Soak, random: &mut StdRng, id: &CommentId) {
             soak.model().answered(id, Some(after), now());
             soak.tally.add(format!("acknowledged: {kind}"), 1);
         }
-        (Some(404), _) => soak.model().answered(id, None, now()),
+        (Some(404), Some(answer)) => {
+            let before = soak.model().alone(id);
+            soak.check(Invariant::WritesAreKept, before.is_none(), || {
+                format!("{change} of {id} is answered {answer:?}, and {before:?} was acknowledged")
+            });
+            soak.model().answered(id, None, now());
+        }
         _ => {
             let until = now().plus_ms(DONE_WITHIN_MS);
             let mut model = soak.model();

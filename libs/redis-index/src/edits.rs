@@ -13,7 +13,8 @@ use crate::{RedisIndex, connection::Routed, member::member_of};
 /// millisecond.
 const EDITS_OF_A_CALL: usize = 64;
 
-/// How many edits are sent together: some ten milliseconds of the server's time.
+/// How many edits are grouped by product, at most. `ask_all` sends at most `TOGETHER_MAX` of their calls
+/// together: some ten milliseconds of the server's time.
 const EDITS_TOGETHER: usize = 1024;
 
 #[async_trait]

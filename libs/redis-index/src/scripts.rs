@@ -91,9 +91,9 @@ impl Scripts {
     }
 }
 
-/// A module whose functions a script calls as `name.function()`. Its text is run at the first of
-/// these calls: a script is read anew at every call, and a function that is only defined takes as
-/// long as a small step.
+/// A module whose functions a script calls as `name.function()`. They are made at the first of these
+/// calls. The server keeps a script compiled, but makes all its functions anew at every call, and
+/// making one takes as long as a small step.
 fn module(name: &str, text: &str) -> String {
     format!(
         "local {name} = setmetatable({{}}, {{ __index = function(module, name)\n\

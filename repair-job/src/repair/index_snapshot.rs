@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Invariant, ProductId, Timestamp};
+use model::{ProductId, Timestamp};
 use page_index::{IndexPartition, PageIndex, ServerIdentity};
 use parking_lot::Mutex;
 use process::{StoreError, now};
@@ -295,12 +295,7 @@ impl IndexSnapshot {
                 return Ok(());
             }
         };
-        for (partition, watermark) in &from {
-            debug_assert!(
-                *watermark < to || self.is_doubted(*watermark),
-                "{}: {watermark} moves back to {to}",
-                Invariant::MarkersAreTrue
-            );
+        for (partition, _) in &from {
             if advanced.contains(partition) {
                 self.watermarks.insert(*partition, to);
             } else {

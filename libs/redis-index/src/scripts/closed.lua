@@ -1,4 +1,5 @@
--- Changes of closed blocks and their counts. Few edits need them, so this module is read when the first one does.
+-- Changes of closed blocks and their counts. Few edits need them, so this module's functions are made when
+-- an edit first needs one.
 
 local COUNT_MAX = 65535 -- two bytes
 
