@@ -12,7 +12,7 @@ use table::PageQuery;
 
 use super::{
     index::Named,
-    model::matches,
+    model::{Model, matches},
     plan::Mode,
     world::{Answer, Judged, LANGUAGES, PAGE_SIZE, PRODUCT, World, product},
 };
@@ -20,6 +20,36 @@ use crate::fixture::data;
 
 /// More pages than a walk by cursor has.
 const PAGES_MAX: usize = 100;
+
+/// Checks what holds for every page of comments. Returns its ids.
+pub(crate) fn check_shown(
+    judged: &impl Judged,
+    model: &Model,
+    filter: &Filter,
+    url: &str,
+    json: &Value,
+) -> Vec<String> {
+    let shown = ids(json);
+    let different: BTreeSet<&String> = shown.iter().collect();
+    judged.check(
+        Invariant::PagesShowTheirRanks,
+        different.len() == shown.len(),
+        || format!("{url} shows a comment twice: {shown:?}"),
+    );
+    for comment in json["comments"].as_array().into_iter().flatten() {
+        let id = comment["id"].as_str().unwrap();
+        let body = comment["body"].as_str().unwrap();
+        judged.check(Invariant::ShownWasTrue, model.had(id, body), || {
+            format!("{url}: {id} never had the text {body:?}")
+        });
+        judged.check(
+            Invariant::ShownWasTrue,
+            shows_match(filter, comment),
+            || format!("{url}: {comment} does not match"),
+        );
+    }
+    shown
+}
 
 pub(crate) fn random_filter(random: &mut StdRng) -> Filter {
     let languages = [None, Some(LANGUAGES[0]), Some(LANGUAGES[1])];
@@ -220,27 +250,7 @@ impl Page<'_> {
             world, filter, url, ..
         } = self;
         let json = answer.json();
-        let shown = ids(&json);
-        let different: BTreeSet<&String> = shown.iter().collect();
-        world.check(
-            Invariant::PagesShowTheirRanks,
-            different.len() == shown.len(),
-            || format!("{url} shows a comment twice: {shown:?}"),
-        );
-        for comment in json["comments"].as_array().into_iter().flatten() {
-            let id = comment["id"].as_str().unwrap();
-            let body = comment["body"].as_str().unwrap();
-            world.check(
-                Invariant::ShownWasTrue,
-                world.model.borrow().had(id, body),
-                || format!("{url}: {id} never had the text {body:?}"),
-            );
-            world.check(
-                Invariant::ShownWasTrue,
-                shows_match(filter, comment),
-                || format!("{url}: {comment} does not match"),
-            );
-        }
+        let shown = check_shown(*world, &world.model.borrow(), filter, url, &json);
         if self.has_number
             && let Some(named) = answer.named.first()
         {

@@ -131,16 +131,11 @@ fn count(soak: &Soak, ended: &Ended) {
 }
 
 async fn export(soak: &Soak, contents: &Contents) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("export.jsonl");
-    let ended = soak
-        .site
-        .run(&["export", "--output", file.to_str().unwrap()])
-        .await;
+    let (ended, exported) = soak.site.export().await;
     soak.check(Invariant::PagesAreExact, ended.status.success(), || {
         format!("at rest an export fails: {ended:?}")
     });
     if ended.status.success() {
-        check_export(soak, &fs::read_to_string(&file).unwrap(), contents);
+        check_export(soak, &exported, contents);
     }
 }

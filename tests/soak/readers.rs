@@ -1,6 +1,6 @@
 //! The readers. Every answer keeps its promises, also while anything fails.
 
-use std::{collections::BTreeSet, fs, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use hyper::Method;
 use model::{Comment, Filter, Invariant, Timestamp};
@@ -13,7 +13,7 @@ use crate::{
     fixture::http,
     simulator::{
         model::{Seen, matches},
-        readers::{ids, listing, random_filter, shows_match},
+        readers::{check_shown, listing, random_filter},
         world::{Answer, Judged, PAGE_SIZE, PRODUCT},
         writers::comment_of,
     },
@@ -99,30 +99,6 @@ fn check_404(soak: &Soak, filter: &Filter, url: &str, number: u64, since: Timest
     );
 }
 
-/// Checks what holds for every page of comments.
-fn check_page(soak: &Soak, filter: &Filter, url: &str, json: &Value) {
-    let shown = ids(json);
-    let different: BTreeSet<&String> = shown.iter().collect();
-    soak.check(
-        Invariant::PagesShowTheirRanks,
-        different.len() == shown.len(),
-        || format!("{url} shows a comment twice: {shown:?}"),
-    );
-    for comment in json["comments"].as_array().into_iter().flatten() {
-        let id = comment["id"].as_str().unwrap();
-        let body = comment["body"].as_str().unwrap();
-        let had = soak.model().had(id, body);
-        soak.check(Invariant::ShownWasTrue, had, || {
-            format!("{url}: {id} never had the text {body:?}")
-        });
-        soak.check(
-            Invariant::ShownWasTrue,
-            shows_match(filter, comment),
-            || format!("{url}: {comment} does not match"),
-        );
-    }
-}
-
 async fn page(soak: &Soak, random: &mut StdRng, filter: &Filter) {
     let number = if random.random() {
         random.random_range(1..=5)
@@ -160,7 +136,9 @@ async fn numbered(soak: &Soak, filter: &Filter, url: &str, number: u64, since: T
     soak.tally
         .add(format!("read: numbered pages, {}", answer.status), 1);
     match answer.status {
-        200 => check_page(soak, filter, url, &answer.json()),
+        200 => {
+            check_shown(soak, &soak.model(), filter, url, &answer.json());
+        }
         404 => check_404(soak, filter, url, number, since),
         _ => {}
     }
@@ -244,8 +222,8 @@ async fn walk(soak: &Soak, filter: &Filter) {
             return;
         }
         let json = answer.json();
-        check_page(soak, filter, &url, &json);
-        for id in ids(&json) {
+        let shown = check_shown(soak, &soak.model(), filter, &url, &json);
+        for id in shown {
             soak.check(Invariant::WalksAreWhole, seen.insert(id.clone()), || {
                 format!("a walk shows {id} twice, the second time at {url}")
             });
@@ -274,18 +252,12 @@ fn check_walk(soak: &Soak, filter: &Filter, seen: &BTreeSet<String>) {
 /// An export while writes continue has what was there during all of it.
 async fn export(soak: &Soak) {
     let since = now();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("export.jsonl");
-    let ended = soak
-        .site
-        .run(&["export", "--output", file.to_str().unwrap()])
-        .await;
+    let (ended, exported) = soak.site.export().await;
     if !ended.status.success() {
         soak.tally.add("exports that ended with an error", 1);
         return;
     }
     soak.tally.add("exports while writes continued", 1);
-    let exported = fs::read_to_string(&file).unwrap();
     let mut ids = BTreeSet::new();
     for line in exported.lines() {
         let comment: Value = serde_json::from_str(line).unwrap();

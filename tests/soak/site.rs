@@ -324,6 +324,16 @@ impl Site {
         program.end_within(COMMAND_WITHIN).await
     }
 
+    /// Exports the running stack. Returns what the file has, which a failed export may lack.
+    pub(super) async fn export(&self) -> (Ended, String) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("export.jsonl");
+        let ended = self
+            .run(&["export", "--output", file.to_str().unwrap()])
+            .await;
+        (ended, fs::read_to_string(&file).unwrap_or_default())
+    }
+
     /// A client of the table, past every line. Waits until the stack is ready.
     pub(super) async fn table(&self) -> Table {
         let guard = self.stack.lock().await;
