@@ -12,7 +12,7 @@ use crate::fixture::{
 
 const _: crate::Engines = crate::Engines::Embedded("about the source code");
 
-/// Who checks promises, as the page says it, and the folders whose code does.
+/// The page's words for who checks promises, and the folders with their code.
 const CHECKS: [(&str, &[&str]); 4] = [
     ("simulator", &["tests/simulator"]),
     ("soak", &["tests/soak"]),

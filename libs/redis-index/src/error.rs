@@ -51,8 +51,8 @@ pub(crate) fn store_error(error: redis::RedisError) -> StoreError {
     StoreError::of(remedy, Store::PageIndex, format!("{error}{hint}"), None)
 }
 
-/// Like [`store_error`]. An error without an answer, such as a refused connection, does not say
-/// where: it gets the address of the server, or of a cluster's first configured node.
+/// Like [`store_error`]. An error without an answer, such as a refused connection, gets the
+/// address of the server. In a cluster this is the first configured node's.
 pub(crate) fn store_error_at(server: &dyn Display, error: redis::RedisError) -> StoreError {
     let is_unanswered = error.kind() == redis::ErrorKind::Io;
     match store_error(error) {

@@ -169,7 +169,7 @@ async fn rebuild_index(run: &Run<'_>, readers: u32, wanted: Wanted) -> Result<()
     Ok(())
 }
 
-/// What a rebuild repairs follows from the rebuild itself. It is no difference that was there before.
+/// What a rebuild repairs is its own work. Nothing was wrong there before.
 fn forget_own_repairs(run: &Run<'_>) {
     run.ledger.forget_drift();
 }
