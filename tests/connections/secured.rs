@@ -104,6 +104,7 @@ async fn read(index: &PageIndex) -> Result<(), StoreError> {
     index.position(&query, TABLE_ID, now()).await?.unwrap();
     let partition = index.partition_of(&product);
     index.products(partition, TABLE_ID, now()).await?.unwrap();
+    index.server_identity().await?;
     Ok(())
 }
 

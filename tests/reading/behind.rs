@@ -5,8 +5,11 @@
 use api::{ApiSettings, PastTheEnd, SiteSettings};
 use itertools::iproduct;
 use model::{Comment, plan::index_edits};
+use repair_job::exit;
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
+
+use crate::repair::job;
 
 use crate::fixture::{
     api::{Served, metric},
@@ -267,6 +270,33 @@ async fn ranks_lost_at_either_end_make_pages_503_and_hide_nothing_from_cursors()
         let last = http.get(&listing("page=3")).await.expect(200);
         assert_eq!(ids(&last).len(), 5);
     }
+    api.finish_with(stores).await;
+}
+
+#[tokio::test]
+async fn ranks_that_went_with_a_server_make_pages_past_them_503_until_they_are_repaired() {
+    let (redis, stores) = Stores::start_ready_on_own_redis().await;
+    stores.fill(RANKED).await;
+    redis.ask::<()>("SAVE").await;
+    stores
+        .create_all(RANKED..COMMENTS, |_| data::product(PRODUCT))
+        .await;
+    stores.deliver_all().await;
+    let api = Served::of(&stores);
+    assert_past_the_end(&api.http.get(&listing("page=4")).await);
+    redis.restore(&stores.index).await;
+    // With the next comment, the lost ranks are between others.
+    let newest = stores.create_numbered(100, data::product(PRODUCT)).await;
+    let rank = index_edits(&newest.id, Some(&newest.entry()), &[]);
+    stores.index.apply(&rank).await.unwrap();
+    assert_not_yet_listed(&api.http.get(&listing("page=3")).await);
+    assert_not_yet_listed(&api.http.get(&listing("page=4&language=en")).await);
+
+    let repaired = job(&stores, true).recent().await;
+    assert_eq!(repaired.exit_code(), exit::DRIFT_FOUND, "{repaired}");
+    let third = api.http.get(&listing("page=3")).await.expect(200);
+    assert_eq!(ids(&third).len(), 6);
+    assert_past_the_end(&api.http.get(&listing("page=4")).await);
     api.finish_with(stores).await;
 }
 

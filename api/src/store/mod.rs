@@ -16,8 +16,8 @@ use model::{
     planted::{self, Bug},
 };
 use page_index::{
-    CommentPosition, Freshness, IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked,
-    RankedQuery, Stats, StatsWanted,
+    CommentPosition, Freshness, IndexAnswer, IndexPartition, LastConfirmation, PageIndex,
+    PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
 };
 use parking_lot::Mutex;
 use process::{StoreError, now};
@@ -350,6 +350,24 @@ impl StoreClients {
     pub(crate) async fn products(&self, partition: IndexPartition) -> Option<Vec<ProductId>> {
         let ask = async |table_id: &str| self.index.products(partition, table_id).await;
         self.ask_index(partition, ask).await
+    }
+
+    /// The last confirmation of the page index by the repair job.
+    pub(crate) async fn confirmation(&self) -> Result<Option<LastConfirmation>, StoreError> {
+        let (kind, name) = (LastConfirmation::KIND, LastConfirmation::NAME);
+        self.table.state(kind, name).await
+    }
+
+    /// Whether the page index has lost nothing since a confirmation, as far as its servers show.
+    /// Ranks that were read between the confirmation and this call are then whole.
+    pub(crate) async fn has_kept_ranks(&self, confirmed: Option<&LastConfirmation>) -> bool {
+        match self.index.server_identity().await {
+            Ok(servers) => confirmed.is_some_and(|confirmed| confirmed.is_of(&servers)),
+            Err(error) => {
+                tracing::warn!(%error, "the servers of the page index are unknown");
+                false
+            }
+        }
     }
 
     /// How many partitions of the page index are ready. `None` when the table's id is unknown: only

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Instant};
 use model::ProductId;
 use page_index::{
     CommentPosition, Freshness, IndexAnswer, IndexPartition, PageIndex, PositionQuery, Ranked,
-    RankedQuery,
+    RankedQuery, ServerIdentity,
 };
 use process::{StoreError, now};
 
@@ -71,6 +71,10 @@ impl TimedIndex {
     ) -> Result<Vec<(IndexPartition, IndexAnswer<Freshness>)>, StoreError> {
         self.timed("readiness", self.index.readiness(table_id, now()))
             .await
+    }
+
+    pub(super) async fn server_identity(&self) -> Result<ServerIdentity, StoreError> {
+        self.timed("servers", self.index.server_identity()).await
     }
 
     pub(super) async fn ping(&self) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@
 
 mod backend;
 mod comparison;
+mod confirmation;
 mod contents;
 mod marker;
 mod marker_state;
@@ -22,6 +23,7 @@ use process::{Store, StoreError};
 
 pub use backend::{Backend, Contents, Edits, Markers, Reads, Rebuilds};
 pub use comparison::Name;
+pub use confirmation::{Check, LastConfirmation};
 pub use contents::{IndexPart, IndexScanPosition, Sought};
 pub use marker::{Advance, ConfirmationTime, Mark, Marker, Rebuild};
 pub use marker_state::{FinishStep, MarkerState};

@@ -148,8 +148,8 @@ impl RedisIndex {
     }
 
     async fn servers(&self) -> Result<Vec<(Arc<Node>, Server)>, StoreError> {
-        let layout = self.bounded(self.connection.layout()).await?;
-        try_join_all(layout.masters.into_iter().map(|node| self.describe(node))).await
+        let masters = self.bounded(self.connection.masters()).await?;
+        try_join_all(masters.into_iter().map(|node| self.describe(node))).await
     }
 
     async fn describe(&self, node: Arc<Node>) -> Result<(Arc<Node>, Server), StoreError> {

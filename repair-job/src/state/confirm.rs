@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use model::{CommentId, Timestamp, plan::reconcile::Places};
-use page_index::{ConfirmationTime, Rebuild, ServerIdentity};
+use page_index::{Check, ConfirmationTime, LastConfirmation, Rebuild, ServerIdentity};
 use process::{Store, StoreError, now};
 use table::Table;
 use tokio::time::Instant;
@@ -28,15 +28,13 @@ use crate::{
     },
     run::{Job, Run, index_is_away, settings::ms},
     state::{
-        confirm_plan::{Check, LastConfirmation, Seen, Step, plan},
+        confirm_plan::{Seen, Step, plan},
         rebuild_plan::confirmation_of,
     },
 };
 
-/// The kind of the state that stores the last confirmation. Tables of the first version have it
-/// under this word.
-const CONFIRMATION: &str = "vouch";
-const INDEX: &str = "index";
+const CONFIRMATION: &str = LastConfirmation::KIND;
+const INDEX: &str = LastConfirmation::NAME;
 
 /// Number of sampled comments. A stopped indexer misses all of them. The sample reveals an indexer
 /// that misses every tenth comment with a probability of 99 %.

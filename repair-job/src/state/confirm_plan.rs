@@ -9,34 +9,12 @@ use model::{
     Invariant, Timestamp,
     planted::{self, Bug},
 };
-use page_index::{ConfirmationTime, IndexPartition, Mark, ServerIdentity};
-use serde::{Deserialize, Serialize};
+use page_index::{Check, ConfirmationTime, IndexPartition, LastConfirmation, Mark, ServerIdentity};
 
 use crate::{
     find::journal::oldest_entry,
     run::settings::{JobSettings, ms},
 };
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct LastConfirmation {
-    pub(crate) token: String,
-    /// The token before it, of a confirmation or of a check. A partition still has it if the run was killed before the confirmation
-    /// reached the partition. A partition that lost the last confirmation has it again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) before: Option<String>,
-    pub(crate) servers: ServerIdentity,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) check: Option<Check>,
-}
-
-/// The possible losses that are being checked: the changes since `began`, up to `to`. Those before
-/// `from` are done.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) struct Check {
-    pub(crate) began: Timestamp,
-    pub(crate) from: Timestamp,
-    pub(crate) to: Timestamp,
-}
 
 const EVICTED: &str = "Redis has evicted keys since the last confirmation, so the page index is not believed until it is \
                        rebuilt; a rebuild needs the maxmemory-policy noeviction or volatile-…";

@@ -5,12 +5,11 @@ use model::{
     Timestamp,
     planted::{self, Bug},
 };
-use page_index::Rebuild;
+use page_index::{LastConfirmation, Rebuild};
 
 use crate::{
     find::journal::{Window, journal_from, journal_to},
     run::settings::{JobSettings, ms},
-    state::confirm_plan::LastConfirmation,
 };
 
 /// A step of a rebuild whose partitions are empty, and have its token.
@@ -89,10 +88,9 @@ pub(crate) fn confirmation_of(
 mod tests {
     use std::time::Duration;
 
-    use page_index::{IndexPartition, ServerIdentity};
+    use page_index::{Check, IndexPartition, ServerIdentity};
 
     use super::*;
-    use crate::state::confirm_plan::Check;
 
     fn minute(minutes: i64) -> Timestamp {
         Timestamp::parse("2024-01-31T06:00:00Z")

@@ -33,7 +33,8 @@ impl ListingQuery {
         if self.filter == Filter::ANY {
             return Ok(stores.has_record(&self.product).await);
         }
-        self.check_product(stores, None).await.map(|()| false)
+        let check = self.check_product(stores, None);
+        if_ranks_are_kept(stores, check).await.map(|()| false)
     }
 
     async fn check_product(
@@ -48,23 +49,27 @@ impl ListingQuery {
         whole.check_ends(stores, as_of, u64::MAX).await
     }
 
-    /// Refuses a listing of which a comment may still wait for its rank. The ranks have grown since
-    /// `counted`, or the table has a comment beyond them, of the listing or of its product. Takes
-    /// at most four queries of one item each. An unreadable item does not count, because no page
-    /// shows it. A comment that lacks its rank between two others is not noticed.
+    /// Refuses a listing of which a comment may lack its rank. The ranks have grown since `counted`,
+    /// the table has a comment beyond them, of the listing or of its product, or the page index may
+    /// have lost some. Takes at most four queries of one item each, and reads a state. An unreadable
+    /// item does not count, because no page shows it. A comment that still waits for its rank between
+    /// two others is not noticed.
     pub(super) async fn check_ranked(
         &self,
         stores: &StoreClients,
         as_of: Option<Timestamp>,
         counted: u64,
     ) -> Result<(), ApiError> {
-        self.check_ends(stores, as_of, counted).await?;
-        // Its duplicates may be late, too.
-        if self.filter == Filter::ANY {
-            Ok(())
-        } else {
-            self.check_product(stores, as_of).await
-        }
+        let check = async {
+            self.check_ends(stores, as_of, counted).await?;
+            // Its duplicates may be late, too.
+            if self.filter == Filter::ANY {
+                Ok(())
+            } else {
+                self.check_product(stores, as_of).await
+            }
+        };
+        if_ranks_are_kept(stores, check).await
     }
 
     async fn check_ends(
@@ -106,6 +111,22 @@ impl ListingQuery {
             }
         }
         stores.metrics.count_drift_sign(DriftSign::RowWithoutRank);
+        Err(ApiError::NotYetListed)
+    }
+}
+
+/// Makes a check of ranks, and refuses ranks of other servers than the repair job has confirmed. The
+/// confirmation is read before the check and the servers are asked after it, so the ranks that the
+/// check reads are those of the servers.
+async fn if_ranks_are_kept(
+    stores: &StoreClients,
+    check: impl Future<Output = Result<(), ApiError>>,
+) -> Result<(), ApiError> {
+    let confirmed = stores.confirmation().await?;
+    check.await?;
+    if stores.has_kept_ranks(confirmed.as_ref()).await {
+        Ok(())
+    } else {
         Err(ApiError::NotYetListed)
     }
 }

@@ -93,6 +93,12 @@ impl Cluster {
         self.known.lock().topology.clone()
     }
 
+    /// The masters, as the nodes report them now.
+    pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
+        let seen = self.known();
+        Ok(self.refresh(seen.as_ref()).await?.masters())
+    }
+
     pub(super) async fn layout(&self) -> RedisResult<Layout> {
         let seen = self.known();
         let topology = self.refresh(seen.as_ref()).await?;

@@ -116,6 +116,13 @@ impl Connection {
         }
     }
 
+    pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
+        match self {
+            Self::Single(node) => Ok(vec![Arc::clone(node)]),
+            Self::Cluster(cluster) => cluster.masters().await,
+        }
+    }
+
     pub(super) async fn layout(&self) -> RedisResult<Layout> {
         match self {
             Self::Single(node) => Ok(Layout {

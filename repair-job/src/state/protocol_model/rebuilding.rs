@@ -4,15 +4,12 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use model::Timestamp;
-use page_index::{FinishStep, IndexPartition, Rebuild, ServerIdentity};
+use page_index::{FinishStep, IndexPartition, LastConfirmation, Rebuild, ServerIdentity};
 
 use super::world::{OWNER, PARTITIONS, Progress, TICK, World};
 use crate::{
     run::settings::{JobSettings, ms},
-    state::{
-        confirm_plan::LastConfirmation,
-        rebuild_plan::{RebuildStep, confirmation_of, pass, plan},
-    },
+    state::rebuild_plan::{RebuildStep, confirmation_of, pass, plan},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use model::Timestamp;
-use page_index::{ConfirmationTime, IndexPartition, ServerIdentity};
+use page_index::{Check, ConfirmationTime, IndexPartition, LastConfirmation, ServerIdentity};
 
 use super::world::{OWNER, World};
 use crate::{
     find::journal::Window,
     run::settings::{JobSettings, ms},
-    state::confirm_plan::{Check, LastConfirmation, Seen, Step, plan},
+    state::confirm_plan::{Seen, Step, plan},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

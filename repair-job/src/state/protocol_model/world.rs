@@ -6,12 +6,11 @@ use std::{
 };
 
 use model::Timestamp;
-use page_index::{IndexPartition, Mark, MarkerState, Rebuild, ServerIdentity};
+use page_index::{IndexPartition, LastConfirmation, Mark, MarkerState, Rebuild, ServerIdentity};
 
 use crate::{
     find::journal::Window,
     run::settings::{JobSettings, ms},
-    state::confirm_plan::LastConfirmation,
 };
 
 pub(super) const PARTITIONS: u16 = 2;
