@@ -299,6 +299,26 @@ async fn compare(own: &OwnIndex, list: &List, draws: &mut Draws, step: &str) {
     assert_eq!(own.keys().await.is_empty(), list.0.is_empty(), "{step}");
 }
 
+/// Edits that are applied together. Edits of one comment may be applied in any order, so they are never
+/// together unless they are the same.
+#[derive(Default)]
+struct Together(Vec<IndexEdit>);
+
+impl Together {
+    async fn push(&mut self, edit: IndexEdit, own: &OwnIndex, at: &str) {
+        if self.0.iter().any(|other| other.id == edit.id) {
+            self.apply(own, at).await;
+        }
+        self.0.push(edit);
+    }
+
+    async fn apply(&mut self, own: &OwnIndex, at: &str) {
+        let edits = std::mem::take(&mut self.0);
+        let applied = own.index.apply(&edits).await;
+        applied.unwrap_or_else(|error| panic!("{at}: {edits:?}: {error}"));
+    }
+}
+
 #[tokio::test]
 async fn random_edits_of_small_blocks_leave_what_they_leave_in_a_list() {
     let own = OwnIndex::start(&SMALL).await;
@@ -306,6 +326,7 @@ async fn random_edits_of_small_blocks_leave_what_they_leave_in_a_list() {
         own.clear().await;
         let mut draws = Draws::new(seed);
         let mut list = List::default();
+        let mut together = Together::default();
         for step in 0..EDITS {
             if step % PHASE == 0 {
                 draws.share_of_additions = *[0.95, 0.5, 0.2].choose(&mut draws.random).unwrap();
@@ -314,10 +335,14 @@ async fn random_edits_of_small_blocks_leave_what_they_leave_in_a_list() {
                 continue;
             };
             let at = format!("seed {seed}, step {step}");
-            let applied = own.index.apply(std::slice::from_ref(&edit)).await;
-            applied.unwrap_or_else(|error| panic!("{at}: {edit:?}: {error}"));
             list.apply(&edit, last.as_ref());
+            let is_repeated = draws.random.random_bool(0.1);
+            together.push(edit.clone(), &own, &at).await;
+            if is_repeated {
+                together.0.push(edit);
+            }
             if step % COMPARED_EVERY == 0 {
+                together.apply(&own, &at).await;
                 compare(&own, &list, &mut draws, &at).await;
             }
         }
