@@ -1,6 +1,6 @@
 //! What fails while readers and writers are at work, and what is damaged before.
 
-use std::{fmt::Display, sync::atomic::Ordering, time::Duration};
+use std::{fmt::Display, time::Duration};
 
 use model::{Comment, Invariant};
 use process::now;
@@ -170,7 +170,6 @@ pub(super) async fn of_the_index(soak: &Soak, mut random: StdRng) {
                     continue;
                 }
                 note(soak, fault);
-                soak.lost_silently.store(true, Ordering::Relaxed);
                 redis.server.kill().await;
                 tokio::time::sleep(lasts).await;
                 redis.server.restart().await;
@@ -182,7 +181,6 @@ pub(super) async fn of_the_index(soak: &Soak, mut random: StdRng) {
                 redis.server.signal("CONT");
             }
             IndexFault::Evict => {
-                soak.lost_silently.store(true, Ordering::Relaxed);
                 if evict(soak, &mut random).await {
                     note(soak, fault);
                 }
@@ -234,7 +232,6 @@ pub(super) async fn damage(soak: &Soak, random: &mut StdRng) {
         return;
     }
     let count = random.random_range(1..=DAMAGES_MAX);
-    soak.lost_silently.store(true, Ordering::Relaxed);
     *soak.whole_since.lock().unwrap() = None;
     let mut comments: Vec<Comment> = Vec::new();
     for comment in soak.model().stable_since(now()) {

@@ -56,10 +56,8 @@ struct Soak {
     bodies: AtomicU64,
     /// Whether the faults of the round go on.
     is_stormy: AtomicBool,
-    /// Whether ranks may be lost in this round without a sign: readers may believe their absence
-    /// (`docs/guarantees.md`, "Not promised").
-    lost_silently: AtomicBool,
-    /// When all that is derived was whole last; `None` if it was damaged since.
+    /// When all that is derived was whole last; `None` if it was damaged since. Readers may then take
+    /// damaged ranks for absent (`docs/guarantees.md`, "Not promised").
     whole_since: Mutex<Option<Timestamp>>,
 }
 
@@ -74,10 +72,6 @@ impl Soak {
 
     fn is_stormy(&self) -> bool {
         self.is_stormy.load(Ordering::Relaxed) && self.violation.lock().unwrap().is_none()
-    }
-
-    fn loses_silently(&self) -> bool {
-        self.lost_silently.load(Ordering::Relaxed)
     }
 
     /// Waits for at most so long.
@@ -125,7 +119,6 @@ async fn nothing_is_lost_or_wrong_whatever_fails() {
         violation: Mutex::default(),
         bodies: AtomicU64::default(),
         is_stormy: AtomicBool::default(),
-        lost_silently: AtomicBool::default(),
         whole_since: Mutex::default(),
     };
     faults::announce(&soak.tally);
@@ -157,7 +150,6 @@ async fn nothing_is_lost_or_wrong_whatever_fails() {
 async fn round(soak: &Soak, seed: u64, number: u64) {
     let mut random = StdRng::seed_from_u64(seed.wrapping_add(number << 32));
     soak.tally.add("rounds", 1);
-    soak.lost_silently.store(false, Ordering::Relaxed);
     if number > 0 {
         faults::damage(soak, &mut random).await;
     }
