@@ -289,14 +289,26 @@ async fn ranks_that_went_with_a_server_make_pages_past_them_503_until_they_are_r
     let newest = stores.create_numbered(100, data::product(PRODUCT)).await;
     let rank = index_edits(&newest.id, Some(&newest.entry()), &[]);
     stores.index.apply(&rank).await.unwrap();
-    assert_not_yet_listed(&api.http.get(&listing("page=3")).await);
-    assert_not_yet_listed(&api.http.get(&listing("page=4&language=en")).await);
+    for lost in [
+        listing("page=3"),
+        listing("page=4&language=en"),
+        "/product/a%2Fb/comments/tlh".to_owned(),
+    ] {
+        let answer = api.http.get(&lost).await;
+        answer.assert_later();
+        assert!(
+            answer.body.contains("temporarily unavailable"),
+            "{answer:?}"
+        );
+    }
 
     let repaired = job(&stores, true).recent().await;
     assert_eq!(repaired.exit_code(), exit::DRIFT_FOUND, "{repaired}");
     let third = api.http.get(&listing("page=3")).await.expect(200);
     assert_eq!(ids(&third).len(), 6);
     assert_past_the_end(&api.http.get(&listing("page=4")).await);
+    let empty = api.http.get("/product/a%2Fb/comments/tlh").await;
+    assert_eq!(empty.status, 404, "{empty:?}");
     api.finish_with(stores).await;
 }
 

@@ -29,6 +29,7 @@ use std::{
 
 use futures_util::future::join_all;
 use model::{Invariant, Timestamp};
+use process::now;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use tokio::time::Instant;
 
@@ -119,7 +120,8 @@ async fn nothing_is_lost_or_wrong_whatever_fails() {
         violation: Mutex::default(),
         bodies: AtomicU64::default(),
         is_stormy: AtomicBool::default(),
-        whole_since: Mutex::default(),
+        // It has no comment yet.
+        whole_since: Mutex::new(Some(now())),
     };
     faults::announce(&soak.tally);
     let began = Instant::now();

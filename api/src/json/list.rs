@@ -114,8 +114,8 @@ impl ListRequest {
 ///
 /// The page index trails the comments, usually by a moment. Totals and page numbers are what it
 /// has; cursors do not need it. A page beyond its numbers is 503 (`not-yet-listed`) while there are
-/// comments newer, or older, than all that it has, or while its servers may have lost some. It is 404
-/// otherwise.
+/// comments newer, or older, than all that it has. It is 503 (`index-unavailable`) while its servers
+/// may have lost some, and 404 otherwise.
 ///
 /// The answer shows what its page numbers count, also while copies of comments are late. A place
 /// whose comment cannot be shown is left out, and then no cache may keep the answer; if all would

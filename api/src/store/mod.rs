@@ -17,7 +17,7 @@ use model::{
 };
 use page_index::{
     CommentPosition, Freshness, IndexAnswer, IndexPartition, LastConfirmation, PageIndex,
-    PositionQuery, Ranked, RankedQuery, Stats, StatsWanted,
+    PositionQuery, Ranked, RankedQuery, ServerIdentity, Stats, StatsWanted,
 };
 use parking_lot::Mutex;
 use process::{StoreError, now};
@@ -358,16 +358,10 @@ impl StoreClients {
         self.table.state(kind, name).await
     }
 
-    /// Whether the page index has lost nothing since a confirmation, as far as its servers show.
-    /// Ranks that were read between the confirmation and this call are then whole.
-    pub(crate) async fn has_kept_ranks(&self, confirmed: Option<&LastConfirmation>) -> bool {
-        match self.index.server_identity().await {
-            Ok(servers) => confirmed.is_some_and(|confirmed| confirmed.is_of(&servers)),
-            Err(error) => {
-                tracing::warn!(%error, "the servers of the page index are unknown");
-                false
-            }
-        }
+    /// Asks the servers of the page index who they are. `None` without an answer.
+    pub(crate) async fn index_servers(&self, product: &ProductId) -> Option<ServerIdentity> {
+        let ask = async |_: &str| Ok(Ok(self.index.server_identity().await?));
+        self.ask_index(self.index.partition_of(product), ask).await
     }
 
     /// How many partitions of the page index are ready. `None` when the table's id is unknown: only

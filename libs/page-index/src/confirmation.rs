@@ -36,7 +36,7 @@ impl LastConfirmation {
     /// Whether these are the servers of the confirmation, and all that they may have lost before is
     /// checked. A server never gets an identity again that it has lost. So the ranks that these
     /// servers have shown since the confirmation were whole.
-    pub fn is_of(&self, servers: &ServerIdentity) -> bool {
+    pub fn has_confirmed(&self, servers: &ServerIdentity) -> bool {
         self.check.is_none() && self.servers == *servers
     }
 }

@@ -157,6 +157,11 @@ impl RedisIndex {
         let info = redis::cmd("INFO");
         let answer = self.bounded(async { Ok(node.query(&info).await) }).await?;
         let info: String = answer.map_err(|error| lacking(&node, "INFO", error))?;
+        // A master that was replaced keeps its identity until it has the data of the new one.
+        if field(&info, "role:").is_ok_and(|role| role != "master") {
+            let detail = format!("the server at {} is a replica", node.name());
+            return Err(StoreError::unavailable(Store::PageIndex, detail));
+        }
         let server = parse_info(&info).map_err(|problem| refuse(&node, &problem))?;
         Ok((node, server))
     }

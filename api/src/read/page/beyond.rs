@@ -25,7 +25,7 @@ impl ListingQuery {
     ///
     /// # Errors
     /// [`ApiError::NotYetListed`] while a comment of the product waits; the page index is
-    /// unavailable; the table's.
+    /// unavailable, or may have lost ranks; the table's.
     pub(crate) async fn exists_without_comments(
         &self,
         stores: &StoreClients,
@@ -34,7 +34,9 @@ impl ListingQuery {
             return Ok(stores.has_record(&self.product).await);
         }
         let check = self.check_product(stores, None);
-        if_ranks_are_kept(stores, check).await.map(|()| false)
+        self.with_confirmed_servers(stores, check)
+            .await
+            .map(|()| false)
     }
 
     async fn check_product(
@@ -51,9 +53,9 @@ impl ListingQuery {
 
     /// Refuses a listing of which a comment may lack its rank. The ranks have grown since `counted`,
     /// the table has a comment beyond them, of the listing or of its product, or the page index may
-    /// have lost some. Takes at most four queries of one item each, and reads a state. An unreadable
-    /// item does not count, because no page shows it. A comment that still waits for its rank between
-    /// two others is not noticed.
+    /// have lost some. Takes at most four queries of one item each, reads a state, and asks the servers
+    /// of the page index. An unreadable item does not count, because no page shows it. A comment that
+    /// still waits for its rank between two others is not noticed.
     pub(super) async fn check_ranked(
         &self,
         stores: &StoreClients,
@@ -69,7 +71,24 @@ impl ListingQuery {
                 self.check_product(stores, as_of).await
             }
         };
-        if_ranks_are_kept(stores, check).await
+        self.with_confirmed_servers(stores, check).await
+    }
+
+    /// Makes a check of ranks, and refuses ranks that may be those of other servers than the repair job
+    /// has confirmed. The confirmation is read before the check and the servers are asked after it, so
+    /// the confirmed servers had these ranks.
+    async fn with_confirmed_servers(
+        &self,
+        stores: &StoreClients,
+        check: impl Future<Output = Result<(), ApiError>>,
+    ) -> Result<(), ApiError> {
+        let last = stores.confirmation().await?;
+        check.await?;
+        let servers = stores.index_servers(&self.product).await;
+        match (last, servers) {
+            (Some(last), Some(servers)) if last.has_confirmed(&servers) => Ok(()),
+            (Some(_), Some(_)) | (None, _) | (_, None) => Err(ApiError::IndexUnavailable),
+        }
     }
 
     async fn check_ends(
@@ -111,22 +130,6 @@ impl ListingQuery {
             }
         }
         stores.metrics.count_drift_sign(DriftSign::RowWithoutRank);
-        Err(ApiError::NotYetListed)
-    }
-}
-
-/// Makes a check of ranks, and refuses ranks of other servers than the repair job has confirmed. The
-/// confirmation is read before the check and the servers are asked after it, so the ranks that the
-/// check reads are those of the servers.
-async fn if_ranks_are_kept(
-    stores: &StoreClients,
-    check: impl Future<Output = Result<(), ApiError>>,
-) -> Result<(), ApiError> {
-    let confirmed = stores.confirmation().await?;
-    check.await?;
-    if stores.has_kept_ranks(confirmed.as_ref()).await {
-        Ok(())
-    } else {
         Err(ApiError::NotYetListed)
     }
 }

@@ -93,15 +93,18 @@ impl Cluster {
         self.known.lock().topology.clone()
     }
 
-    /// The masters, as the nodes report them now.
-    pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
+    /// The topology as the nodes report it now.
+    async fn present(&self) -> RedisResult<Arc<Topology>> {
         let seen = self.known();
-        Ok(self.refresh(seen.as_ref()).await?.masters())
+        self.refresh(seen.as_ref()).await
+    }
+
+    pub(super) async fn masters(&self) -> RedisResult<Vec<Arc<Node>>> {
+        Ok(self.present().await?.masters())
     }
 
     pub(super) async fn layout(&self) -> RedisResult<Layout> {
-        let seen = self.known();
-        let topology = self.refresh(seen.as_ref()).await?;
+        let topology = self.present().await?;
         let masters = topology.masters();
         let nodes = redis::cmd("CLUSTER").arg("NODES").to_owned();
         let answers: Vec<String> =

@@ -132,7 +132,7 @@ fn no_loss_is_believed(world: &World, is_believed: impl Fn(IndexPartition) -> bo
 /// confirmed last, and nothing is being checked.
 fn has_confirmed_servers(world: &World) -> bool {
     let stored = world.confirmation.as_ref();
-    stored.is_some_and(|last| last.is_of(&world.identity()))
+    stored.is_some_and(|last| last.has_confirmed(&world.identity()))
 }
 
 /// How many pairs of scheduled runs, `recent` and a rebuild of what is missing, may be needed.
