@@ -43,7 +43,7 @@ impl Promise {
             }
             Self::ReadyAgain => "a job may die anywhere; the next run (`audit --since`) goes on",
             Self::NoLossIsBelieved | Self::NoLossIsBelievedByServers => {
-                "After a fail-over to a lagging replica, or a restored snapshot, readers may believe lost ranks"
+                "After a fail-over to a lagging replica, a restored snapshot, or an eviction, readers may believe lost ranks"
             }
         }
     }

@@ -6,6 +6,7 @@ use expect_test::{Expect, expect};
 use itertools::Itertools;
 use proptest::prelude::*;
 use serde_dynamo::{AttributeValue, Item};
+use strum::IntoEnumIterator;
 
 use super::*;
 use crate::{
@@ -618,5 +619,28 @@ proptest! {
         let is_published = is_there && !damages.iter().any(|damage| matches!(damage, Damage::Unpublish(_)));
         prop_assert_eq!(state.items.len(), if is_published { 32 } else { usize::from(is_there) });
         prop_assert_eq!(state.ranks.times.len(), if is_published { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn joined_places_are_all_that_either_names() {
+    let of_p = comment("c", "p", "en", 4);
+    let product = ProductId::parse("p").unwrap();
+    let mut joined = Places::of(&of_p.entry());
+    joined.join(&places("q:ko"));
+    assert_eq!(places_text(&joined), "p:en q:ko");
+    let in_p = joined.within(|within| *within == product);
+    assert_eq!(in_p.products().collect_vec(), [&product]);
+    assert_eq!(joined.times_in(&product), Some(&[of_p.created_at].into()));
+    // If either knows no time, neither does the sum.
+    joined.join(&Places::default().at_any_time());
+    joined.join(&places("q:ko"));
+    assert_eq!(joined.times_in(&product), None);
+}
+
+#[test]
+fn reports_name_a_kind_as_it_is_printed() {
+    for kind in DriftKind::iter() {
+        assert_eq!(kind.name(), kind.to_string());
     }
 }
