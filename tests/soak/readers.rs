@@ -204,11 +204,12 @@ async fn comment(soak: &Soak, random: &mut StdRng) {
 /// that was there when everything was whole.
 async fn walk(soak: &Soak, filter: &Filter) {
     let mut seen = BTreeSet::new();
+    let mut pages = String::new();
     let mut next = Some(listing(filter));
     for _ in 0..WALK_MAX {
         let Some(url) = next else {
             soak.tally.add("walks by cursor to the end", 1);
-            return check_walk(soak, filter, &seen);
+            return check_walk(soak, filter, &seen, &pages).await;
         };
         let Some(answer) = get(soak, &url).await else {
             return;
@@ -223,6 +224,8 @@ async fn walk(soak: &Soak, filter: &Filter) {
         }
         let json = answer.json();
         let shown = check_shown(soak, &soak.model(), filter, &url, &json);
+        let total = &json["total"];
+        pages += &format!("  {}: {total} comments in all, {shown:?}\n", now());
         for id in shown {
             soak.check(Invariant::WalksAreWhole, seen.insert(id.clone()), || {
                 format!("a walk shows {id} twice, the second time at {url}")
@@ -233,19 +236,28 @@ async fn walk(soak: &Soak, filter: &Filter) {
     }
 }
 
-fn check_walk(soak: &Soak, filter: &Filter, seen: &BTreeSet<String>) {
+/// Checks a walk, of which `pages` says what each page showed.
+async fn check_walk(soak: &Soak, filter: &Filter, seen: &BTreeSet<String>, pages: &str) {
     let Some(since) = *soak.whole_since.lock().unwrap() else {
         return;
     };
     for comment in stable(soak, filter, since) {
-        let is_shown = seen.contains(comment.id.as_str());
-        soak.check(Invariant::WalksAreWhole, is_shown, || {
+        if seen.contains(comment.id.as_str()) {
+            continue;
+        }
+        let checked = soak
+            .site
+            .run(&["repair", "check", comment.id.as_str()])
+            .await;
+        let url = listing(filter);
+        soak.violated(
+            Invariant::WalksAreWhole,
             format!(
-                "a walk of {} lacks {}: {seen:?}",
-                listing(filter),
-                comment.id
-            )
-        });
+                "a walk of {url} lacks {}:\n{pages}{}",
+                comment.id, checked.stdout
+            ),
+        );
+        return;
     }
 }
 
