@@ -9,8 +9,9 @@ use std::{
 
 use tempfile::TempDir;
 
-/// Enough for the data of a soak, and quick to fill.
-const SIZE: &str = "size=256m";
+/// Enough for the data of a soak of hours, with an engine that keeps its stream records, and quick to
+/// fill.
+const SIZE: &str = "size=1g";
 
 /// A file system in memory. Without the right to mount one it is a folder, and is never full.
 pub(super) struct Disk {

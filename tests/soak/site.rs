@@ -28,7 +28,7 @@ use crate::fixture::{
 const START_WITHIN: Duration = Duration::from_secs(120);
 
 /// How long a command may take. An audit of an unoptimised build takes a minute on a busy machine.
-const COMMAND_WITHIN: Duration = Duration::from_secs(600);
+const COMMAND_WITHIN: Duration = Duration::from_secs(300);
 
 /// How long a refused start waits, as systemd does.
 const START_AGAIN_AFTER: Duration = Duration::from_millis(500);
@@ -321,7 +321,10 @@ impl Site {
         let folder = self.folder().await;
         let on_folder = ["--data-dir", folder.to_str().unwrap()];
         let program = pagemark::start(&[command, &on_folder].concat()).await;
-        program.end_within(COMMAND_WITHIN).await
+        let ended = program.end_within(2 * COMMAND_WITHIN);
+        tokio::time::timeout(COMMAND_WITHIN, ended)
+            .await
+            .unwrap_or_else(|_| panic!("{command:?} does not end.\n{}", self.said()))
     }
 
     /// Exports the running stack. Returns what the file has, which a failed export may lack.
