@@ -9,14 +9,15 @@ use repair_job::exit;
 use serde_dynamo::AttributeValue;
 use serde_json::Value;
 
-use crate::repair::job;
-
-use crate::fixture::{
-    api::{Served, metric},
-    data::{self, PRODUCT},
-    gate::{self, Gate},
-    http::{Answer, Http, encoded, ids, listing, product_path},
-    stores::Stores,
+use crate::{
+    fixture::{
+        api::{Served, metric},
+        data::{self, PRODUCT},
+        gate::{self, Gate},
+        http::{Answer, Http, encoded, ids, listing, product_path},
+        stores::Stores,
+    },
+    repair::job,
 };
 
 const _: crate::Engines = crate::Engines::Both;

@@ -142,6 +142,20 @@ async fn an_index_restored_from_a_snapshot_of_its_rebuild_is_not_marked_ready() 
     assert_eq!(ask(&index, TABLE_ID, now()).await, Ok(nothing(watermark)));
 }
 
+/// Its identity would not show it: run and history stay until it has the data of the new master.
+#[tokio::test]
+async fn a_master_that_became_a_replica_does_not_say_who_it_is() {
+    let redis = OwnRedis::start().await;
+    let index = redis.index();
+    index.server_identity().await.unwrap();
+    // A master that does not answer.
+    redis.ask::<()>("REPLICAOF 127.0.0.1 1").await;
+    let error = index.server_identity().await.unwrap_err();
+    assert!(error.is_unavailable(), "{error:?}");
+    redis.ask::<()>("REPLICAOF NO ONE").await;
+    index.server_identity().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_server_that_was_a_replica_during_a_rebuild_is_not_marked_ready() {
     let redis = OwnRedis::start().await;
