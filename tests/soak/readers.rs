@@ -236,8 +236,8 @@ async fn walk(soak: &Soak, filter: &Filter) {
     }
 }
 
-/// Checks a walk, of which `pages` says what each page showed. Records that are delivered again after a
-/// kill may take back a change for a moment, so only comments that nobody has changed are certain.
+/// Checks a walk, of which `pages` says what each page showed. Only comments that nobody has changed are
+/// certain: after a kill, a record that is delivered again may take back a change for a moment.
 async fn check_walk(soak: &Soak, filter: &Filter, seen: &BTreeSet<String>, pages: &str) {
     let Some(since) = *soak.whole_since.lock().unwrap() else {
         return;
