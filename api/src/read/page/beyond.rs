@@ -51,9 +51,13 @@ impl ListingQuery {
         whole.check_ends(stores, as_of, u64::MAX).await
     }
 
-    /// Refuses a listing of which a comment may lack its rank. The ranks have grown since `counted`,
-    /// the table has a comment beyond them, of the listing or of its product, or the page index may
-    /// have lost some. Takes at most four queries of one item each, reads a state, and asks the servers
+    /// Refuses a listing of which a comment may lack its rank:
+    ///
+    /// - The ranks have grown since `counted`.
+    /// - The table has a comment beyond them, of the listing or of its product.
+    /// - The page index may have lost some.
+    ///
+    /// Takes at most four queries of one item each, reads a state, and asks the servers
     /// of the page index. An unreadable item does not count, because no page shows it. A comment that
     /// still waits for its rank between two others is not noticed.
     pub(super) async fn check_ranked(
@@ -85,10 +89,12 @@ impl ListingQuery {
         let last = stores.confirmation().await?;
         check.await?;
         let servers = stores.index_servers(&self.product).await;
-        match (last, servers) {
-            (Some(last), Some(servers)) if last.has_confirmed(&servers) => Ok(()),
-            (Some(_), Some(_)) | (None, _) | (_, None) => Err(ApiError::IndexUnavailable),
+        if let (Some(last), Some(servers)) = (last, servers)
+            && last.has_confirmed(&servers)
+        {
+            return Ok(());
         }
+        Err(ApiError::IndexUnavailable)
     }
 
     async fn check_ends(
