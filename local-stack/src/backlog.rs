@@ -34,6 +34,11 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
+    /// How many changes each mapping has processed.
+    pub(crate) fn processed(&self) -> [u64; 2] {
+        [self.fanned_out, self.indexed]
+    }
+
     /// How much of so many changes since `before` is not processed by both, from 0 to 1.
     #[expect(clippy::cast_precision_loss, reason = "a share for people")]
     pub(crate) fn unseen(&self, before: Self, changes: u64) -> f64 {
@@ -94,6 +99,11 @@ impl MappingProgress {
             .min_by_key(|number| (number.len(), number.clone()))
     }
 
+    /// Whether the disk of the data folder is full, which the log has said.
+    pub(crate) fn disk_is_full(&self) -> bool {
+        self.disk_is_full.load(Ordering::Relaxed)
+    }
+
     /// Waits until both mappings have processed every record written before this call.
     pub(crate) async fn wait_until_caught_up(&mut self) {
         let asked = Instant::now();
@@ -118,7 +128,7 @@ impl MappingProgress {
             .await
             .is_ok();
         ensure!(
-            is_processed || !self.disk_is_full.load(Ordering::Relaxed),
+            is_processed || !self.disk_is_full(),
             "the disk is full; the stack goes on by itself when there is room"
         );
         let [fan_out, indexing] = self.states();

@@ -8,8 +8,8 @@ use crate::{backlog::MappingProgress, engine::Engine};
 
 /// Interval between two removals of the stream records that both mappings have processed.
 const TRIM_EVERY: Duration = Duration::from_millis(500);
-/// Additional pause after a failure. The disk may be full, and trimming is not urgent.
-const ERROR_PAUSE: Duration = Duration::from_secs(30);
+/// Additional pause after a failure. After a kill, what was not trimmed is delivered again.
+const ERROR_PAUSE: Duration = Duration::from_secs(5);
 
 /// Removes the stream records that both mappings have processed; the engine would keep them for
 /// ever. When both have caught up, it gives the room back to the file system.
@@ -31,7 +31,9 @@ pub(crate) async fn trim(engine: Arc<Engine>, table: String, mappings: MappingPr
                     trimmed_at = Instant::now();
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "the stream is not trimmed");
+                    if !mappings.disk_is_full() {
+                        tracing::warn!(%error, "the stream is not trimmed");
+                    }
                     tokio::time::sleep(ERROR_PAUSE).await;
                 }
             }

@@ -17,6 +17,9 @@ use crate::{
     },
 };
 
+/// So long may nothing be processed without a word. A batch may take a minute with a slow engine.
+const STALLED_AFTER: Duration = Duration::from_secs(60);
+
 /// What became of a file.
 #[derive(Debug, Serialize)]
 pub(super) struct ImportedFile {
@@ -170,6 +173,24 @@ impl Settled {
     }
 }
 
+/// What is said while the mappings are behind, when nothing was processed for `idle`.
+fn settling_text(backlog: Backlog, share: f64, took: Duration, idle: Duration) -> String {
+    let left = match time_left(share, took) {
+        Some(left) => format!(", {} left", HumanDuration(left)),
+        None => String::new(),
+    };
+    let stalled = if idle < STALLED_AFTER {
+        String::new()
+    } else {
+        let idle = HumanDuration(idle);
+        format!("; nothing was processed for {idle}, and the log of `pagemark up` says why")
+    };
+    format!(
+        "settling: {backlog}, {:.1} % done{left}{stalled}",
+        share * 100.0
+    )
+}
+
 /// Shows how far the mappings are with so many changes since `before`, until they have processed all.
 /// Returns how long so many comments took.
 pub(super) async fn show_backlog(
@@ -178,6 +199,8 @@ pub(super) async fn show_backlog(
     before: Backlog,
     mut next_backlog: impl AsyncFnMut() -> anyhow::Result<Backlog>,
 ) -> anyhow::Result<Settled> {
+    let mut processed = before.processed();
+    let mut processed_at = Instant::now();
     loop {
         let backlog = next_backlog().await?;
         if backlog.is_processed {
@@ -186,11 +209,33 @@ pub(super) async fn show_backlog(
                 took: began.elapsed(),
             });
         }
+        if backlog.processed() != processed {
+            processed = backlog.processed();
+            processed_at = Instant::now();
+        }
         let share = 1.0 - backlog.unseen(before, changed);
-        let left = match time_left(share, began.elapsed()) {
-            Some(left) => format!(", {} left", HumanDuration(left)),
-            None => String::new(),
+        let idle = processed_at.elapsed();
+        eprintln!("{}", settling_text(backlog, share, began.elapsed(), idle));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_in_vain_says_where_the_reason_is() {
+        let text = |idle| {
+            let idle = Duration::from_secs(idle);
+            settling_text(Backlog::default(), 0.0, idle, idle)
         };
-        eprintln!("settling: {backlog}, {:.1} % done{left}", share * 100.0);
+        let behind = "settling: changes fanned out 0, indexed 0, 0.0 % done";
+        assert_eq!(text(59), behind);
+        assert_eq!(
+            text(61),
+            format!(
+                "{behind}; nothing was processed for 61 seconds, and the log of `pagemark up` says why"
+            )
+        );
     }
 }
