@@ -250,7 +250,7 @@ impl fmt::Display for Report {
             "  differences: {found} of {drifted_comments} comments; {repaired} repaired, {left} left"
         )?;
         for (kind, count) in &self.drifted {
-            writeln!(f, "    {:<18} {count}", kind.name())?;
+            writeln!(f, "    {:<18} {count} ({})", kind.name(), kind.breaks())?;
         }
         let title = "unresolved, needs a person";
         write_texts(f, title, self.unresolved_count, &self.unresolved)?;

@@ -25,6 +25,7 @@ use crate::{
     comment::{Placement, RankEntry},
     filter::{BaseSet, FilterKey},
     id::ProductId,
+    invariant::Invariant,
     language::Language,
     timestamp::Timestamp,
 };
@@ -181,6 +182,24 @@ fn after_space(language: Option<&Language>) -> String {
 impl DriftKind {
     pub fn name(self) -> &'static str {
         self.into()
+    }
+
+    /// The promise that such a difference breaks in a quiet system.
+    pub fn breaks(self) -> Invariant {
+        match self {
+            Self::MissingDuplicate
+            | Self::ExtraDuplicate
+            | Self::StaleDuplicate
+            | Self::OrphanDuplicate => Invariant::DuplicatesAreExact,
+            Self::MissingRank
+            | Self::ExtraRank
+            | Self::WrongScore
+            | Self::OrphanRank
+            | Self::MissingName
+            | Self::ExtraName
+            | Self::WrongCounts => Invariant::PageIndexIsExact,
+            Self::IncompleteItem | Self::MissingEntry => Invariant::TableIndexesAreExact,
+        }
     }
 }
 
