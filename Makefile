@@ -98,13 +98,13 @@ simulate: tools ## Simulate the whole system under faults: SEEDS=10000 schedules
 prove: tools ## Explore the model of the page index's markers: a million states, and the traces of its planted bugs
 	PAGEMARK_PROVE=1 cargo test --locked --workspace --lib -- protocol_model --nocapture --test-threads 1
 
-# PAGEMARK=FILE names a built `pagemark`. Without it, the one that is installed and measured is built.
-SOAKED := $(or $(PAGEMARK),$(TARGET)/deployed/pagemark)
+# PAGEMARK=FILE names a built `pagemark`. Without it, one that checks itself is built.
+SOAKED := $(or $(PAGEMARK),$(TARGET)/checked/pagemark)
 
 soak: tools redis faketime ## Run a stack under faults, on real things: SECONDS=3600, SEED=7; as root also with a full disk
-	$(if $(PAGEMARK),,cargo build --locked --profile deployed --bin pagemark)
+	$(if $(PAGEMARK),,cargo build --locked --profile checked --bin pagemark)
 	PAGEMARK_SOAK_SECONDS=$(SECONDS) PAGEMARK_SOAK_SEED=$(SEED) PAGEMARK_TEST_PAGEMARK=$(abspath $(SOAKED)) \
-	    cargo test --locked --workspace --test guarantees -- soak:: --include-ignored --nocapture
+	    cargo test --locked --profile checked --workspace --test guarantees -- soak:: --include-ignored --nocapture
 
 # All measured programs in one command: cargo then gives the dependencies one set of features and compiles them once.
 BENCH_BUILD := cargo build --locked --profile deployed --package bench --package api --package repair-job --package local-stack

@@ -187,7 +187,12 @@ impl Site {
         assert!(is_killed || ended.status.success(), "{ended:?}");
     }
 
+    /// Keeps what a process has said. A check of its own (`debug_assert!`) may have ended a task alone.
     fn keep(&self, ended: &Ended) {
+        assert!(
+            !ended.stderr.contains("panicked at"),
+            "pagemark has panicked: {ended:?}"
+        );
         let mut log = self.log.lock().unwrap();
         *log = format!("{}\n--- {}\n", ended.stderr, ended.status);
     }
