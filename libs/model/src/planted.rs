@@ -25,6 +25,8 @@ pub enum Bug {
     NoGuard,
     /// A repair of ranks does not read the comment once more.
     NoSecondLook,
+    /// A repair gives up when the page index fails, although its own edit may be outdated.
+    EditIsLeft,
     /// A restored or replaced server counts as the one that was confirmed.
     SnapshotBelieved,
     /// Readers believe the page index before its possible losses were checked.

@@ -63,8 +63,9 @@ const AFTER_STOP: Duration = Duration::from_secs(5);
 /// How long after the read of a comment an edit of the page index may be sent.
 const EDIT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Maximum number of tries for one comment while the page index does not answer.
-const INDEX_TRIES: usize = 3;
+/// Maximum number of tries for one comment while the page index does not answer. After an edit, only
+/// the comment's time limits them: the edit may have come after a change, and hide the comment.
+const INDEX_TRIES: u32 = 3;
 
 /// Where the next run resumes, for suspects that no finder found.
 pub(crate) const RESUMES_WITH_UNFINISHED: &str = "the next run checks what was left out";
@@ -189,6 +190,7 @@ async fn repair(
         deadline,
         places: places.clone(),
         found: Differences::default(),
+        has_edited: false,
     };
     let mut outcome = repair.attempt_until_done().await;
     match &outcome {
@@ -308,6 +310,8 @@ struct Repair<'run> {
     deadline: Instant,
     places: Places,
     found: Differences,
+    /// Whether an edit of the page index was sent.
+    has_edited: bool,
 }
 
 /// Whether an item was written long enough ago that every index must hold it.
@@ -364,7 +368,7 @@ impl Repair<'_> {
                     index_tries += 1;
                     // A refused call would be refused again.
                     if !error.is_unavailable()
-                        || index_tries == INDEX_TRIES
+                        || self.was_tried_enough(index_tries)
                         || !backoff.wait().await
                     {
                         return away;
@@ -384,6 +388,14 @@ impl Repair<'_> {
             };
         }
         last
+    }
+
+    /// Whether a page index that has failed so often is left to the next run.
+    fn was_tried_enough(&self, index_tries: u32) -> bool {
+        if self.has_edited {
+            return planted::has(Bug::EditIsLeft);
+        }
+        index_tries >= INDEX_TRIES
     }
 
     async fn attempt(&mut self) -> Result<(), Obstacle> {
@@ -557,6 +569,7 @@ impl Repair<'_> {
         if read_at.elapsed() > EDIT_WITHIN {
             return Err(Obstacle::TooLate);
         }
+        self.has_edited = true;
         let edited = index.apply(&plan.edits).await;
         match &edited {
             Ok(()) => self.found.repaired.extend(plan.drift),
