@@ -173,7 +173,7 @@ impl Settled {
     }
 }
 
-/// What is said while the mappings are behind, when nothing was processed for `idle`.
+/// What people read while the mappings are behind. Nothing was processed for `idle`.
 fn settling_text(backlog: Backlog, share: f64, took: Duration, idle: Duration) -> String {
     let left = match time_left(share, took) {
         Some(left) => format!(", {} left", HumanDuration(left)),

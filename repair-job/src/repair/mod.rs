@@ -64,7 +64,7 @@ const AFTER_STOP: Duration = Duration::from_secs(5);
 const EDIT_WITHIN: Duration = Duration::from_secs(10);
 
 /// Maximum number of tries for one comment while the page index does not answer. After an edit, only
-/// the comment's time limits them: the edit may have come after a change, and hide the comment.
+/// the comment's time limits them: it may have come after a change, and have taken ranks.
 const INDEX_TRIES: u32 = 3;
 
 /// Where the next run resumes, for suspects that no finder found.
