@@ -1,6 +1,6 @@
 #!/bin/sh
-# valkey-server 9.0.0 and 9.1.2 (and Redis 7.0.15, which this does not install): a master that gets REPLICAOF keeps its run_id and its
-# master_replid until it has the data of its new master. INFO shows the old history for as long as the new master does not
+# valkey-server 9.0.0 and 9.1.2. Redis 7.0.15 does the same, and is not installed here.
+# A master gets REPLICAOF. It keeps its run_id and its master_replid until it has the data of its new master. INFO shows the old history for as long as the new master does not
 # answer. So a program that tells servers apart by run_id and master_replid takes the demoted master for the one it knew. Only
 # `role` shows the change at once.
 #
