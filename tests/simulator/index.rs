@@ -3,7 +3,10 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
-    sync::{Arc, Mutex, RwLock, atomic::Ordering},
+    sync::{
+        Arc, Mutex, RwLock,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -31,6 +34,10 @@ pub(crate) const PARTITIONS: u16 = 2;
 
 /// As deployed.
 const MAX_AGE: Duration = Duration::from_secs(900);
+
+/// Fewer calls than this fail after an edit of a check, also in a calm world. Their pauses take less
+/// than half of the minute that a repair has.
+const AWAY_MAX: u32 = 22;
 
 /// The calls that mark partitions.
 const MARKING: [&str; 4] = [
@@ -114,6 +121,7 @@ impl Servers {
             trace: trace.clone(),
             process,
             random: Mutex::new(random),
+            away_for: AtomicU32::new(0),
         };
         PageIndex::new(Client(Arc::new(shared)), MAX_AGE)
     }
@@ -134,6 +142,8 @@ struct Shared {
     trace: Trace,
     process: &'static str,
     random: Mutex<StdRng>,
+    /// How many of the next calls fail, after an edit that may have to be taken back.
+    away_for: AtomicU32,
 }
 
 impl std::fmt::Debug for Client {
@@ -170,6 +180,13 @@ impl Client {
         }
     }
 
+    /// Whether this call is one of those that fail after an edit.
+    fn is_away(&self) -> bool {
+        let one_less = |calls: u32| calls.checked_sub(1);
+        let order = Ordering::Relaxed;
+        self.0.away_for.try_update(order, order, one_less).is_ok()
+    }
+
     /// Makes a call. `refusable` is one that a server refuses which has no room or no replica.
     async fn call<T, Answered>(
         &self,
@@ -191,13 +208,19 @@ impl Client {
             chance.fast_ms
         };
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
-        if chance.fails(Part::IndexCallsLost, 0..4) {
+        if chance.fails(Part::IndexCallsLost, 0..4) || self.is_away() {
             return self.failed(name, "lost before the server");
         }
         if refusable && *servers.refuses.lock().unwrap() {
             return self.failed(name, "it refuses writes");
         }
         let answered = call(servers.present()).await;
+        // Right after an edit that came late, a repair must not give up.
+        if is_late && self.0.plan.has(Part::IndexCallsLost) {
+            self.0
+                .away_for
+                .store(chance.number % AWAY_MAX, Ordering::Relaxed);
+        }
         // Between two steps of a rebuild or a confirmation, other servers are the worst that can
         // happen.
         if MARKING.contains(&name) {

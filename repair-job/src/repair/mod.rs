@@ -24,6 +24,7 @@ pub(crate) mod pipeline;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Display,
     time::Duration,
 };
 
@@ -51,8 +52,8 @@ use crate::{
     },
 };
 
-/// Maximum number of attempts for a comment that keeps changing.
-const ATTEMPTS_MAX: usize = 20;
+/// After how many changes during its repair a comment is left to the next run.
+const CHANGES_MAX: u32 = 20;
 
 /// Maximum time for a comment, including waits for a throttled table.
 const TIME_MAX: Duration = Duration::from_secs(60);
@@ -63,9 +64,9 @@ const AFTER_STOP: Duration = Duration::from_secs(5);
 /// How long after the read of a comment an edit of the page index may be sent.
 const EDIT_WITHIN: Duration = Duration::from_secs(10);
 
-/// Maximum number of tries for one comment while the page index does not answer. After an edit, only
-/// the comment's time limits them: it may have come after a change, and have taken ranks.
-const INDEX_TRIES: u32 = 3;
+/// After how many failures of the page index a comment is left to the next run. After an edit, only the
+/// comment's time limits them: it may have come after a change, and have taken ranks.
+const INDEX_FAILURES_MAX: u32 = 3;
 
 /// Where the next run resumes, for suspects that no finder found.
 pub(crate) const RESUMES_WITH_UNFINISHED: &str = "the next run checks what was left out";
@@ -344,58 +345,57 @@ impl Repair<'_> {
     /// Attempts the repair until it succeeds, or the comment's time is up.
     async fn attempt_until_done(&mut self) -> Result<CommentOutcome, StoreError> {
         let mut backoff = Backoff::until(self.deadline);
-        let mut index_tries = 0;
-        let mut last = Ok(CommentOutcome::KeepsChanging);
-        for _ in 0..ATTEMPTS_MAX {
+        let mut changes = 0;
+        let mut index_failures = 0;
+        loop {
             if let Some(reason) = self.run.interruption() {
                 return Ok(CommentOutcome::Unfinished(reason.to_string()));
             }
             self.found.remaining.clear();
-            last = match self.attempt().await {
-                Ok(()) => return Ok(CommentOutcome::Repaired),
-                Err(Obstacle::Changed) => Ok(CommentOutcome::KeepsChanging),
-                Err(Obstacle::TooLate) => Ok(CommentOutcome::Unfinished(
-                    "its edits came too late after it was read".to_owned(),
-                )),
-                Err(Obstacle::Unresolved(what)) => {
-                    return Ok(CommentOutcome::Unresolved(format!(
-                        "comment {}: {what}",
-                        self.id
-                    )));
+            let Err(obstacle) = self.attempt().await else {
+                return Ok(CommentOutcome::Repaired);
+            };
+            match obstacle {
+                Obstacle::Changed => {
+                    changes += 1;
+                    if changes == CHANGES_MAX {
+                        return Ok(CommentOutcome::KeepsChanging);
+                    }
                 }
-                Err(Obstacle::IndexAway(error)) => {
-                    let away = Ok(CommentOutcome::IndexAway(error.to_string()));
-                    index_tries += 1;
+                Obstacle::TooLate => {
+                    if !self.must_read_again() || !backoff.wait().await {
+                        return Ok(CommentOutcome::Unfinished(
+                            "its edits came too late after it was read".to_owned(),
+                        ));
+                    }
+                }
+                Obstacle::Unresolved(what) => return Ok(self.unresolved(&what)),
+                Obstacle::IndexAway(error) => {
+                    index_failures += 1;
+                    let failed_enough =
+                        index_failures >= INDEX_FAILURES_MAX && !self.must_read_again();
                     // A refused call would be refused again.
-                    if !error.is_unavailable()
-                        || self.was_tried_enough(index_tries)
-                        || !backoff.wait().await
-                    {
-                        return away;
+                    if !error.is_unavailable() || failed_enough || !backoff.wait().await {
+                        return Ok(CommentOutcome::IndexAway(error.to_string()));
                     }
-                    away
                 }
-                Err(Obstacle::Failed(error)) => match error.remedy() {
-                    Remedy::Quarantine => {
-                        return Ok(CommentOutcome::Unresolved(format!(
-                            "comment {}: {error}",
-                            self.id
-                        )));
-                    }
-                    Remedy::TryAgain if backoff.wait().await => Err(error),
+                Obstacle::Failed(error) => match error.remedy() {
+                    Remedy::Quarantine => return Ok(self.unresolved(&error)),
+                    Remedy::TryAgain if backoff.wait().await => {}
                     Remedy::TryAgain | Remedy::CallOperator => return Err(error),
                 },
-            };
+            }
         }
-        last
     }
 
-    /// Whether a page index that has failed so often is left to the next run.
-    fn was_tried_enough(&self, index_tries: u32) -> bool {
-        if self.has_edited {
-            return planted::has(Bug::EditIsLeft);
-        }
-        index_tries >= INDEX_TRIES
+    fn unresolved(&self, what: &dyn Display) -> CommentOutcome {
+        CommentOutcome::Unresolved(format!("comment {}: {what}", self.id))
+    }
+
+    /// Whether an edit was sent that may have come after a change. The comment is then left to the next
+    /// run only when its time is up.
+    fn must_read_again(&self) -> bool {
+        self.has_edited && !planted::has(Bug::EditIsLeft)
     }
 
     async fn attempt(&mut self) -> Result<(), Obstacle> {
