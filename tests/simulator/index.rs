@@ -3,10 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
-    sync::{
-        Arc, Mutex, RwLock,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, Mutex, RwLock, atomic::Ordering},
     time::Duration,
 };
 
@@ -35,9 +32,9 @@ pub(crate) const PARTITIONS: u16 = 2;
 /// As deployed.
 const MAX_AGE: Duration = Duration::from_secs(900);
 
-/// Fewer calls than this fail after an edit of a check, also in a calm world. Their pauses take less
-/// than half of the minute that a repair has.
-const AWAY_MAX: u32 = 22;
+/// The most calls of a check that fail after its edit, also in a calm world. Their pauses take 16 s on
+/// average, and 42 s at most. So a repair can end in its minute.
+const FAILURES_AFTER_EDIT_MAX: u32 = 21;
 
 /// The calls that mark partitions.
 const MARKING: [&str; 4] = [
@@ -65,6 +62,8 @@ pub(crate) struct Servers {
     /// The last snapshot, and the replica.
     copies: Mutex<[EmbeddedIndex; 2]>,
     refuses: Mutex<bool>,
+    /// How many of the next calls of a check fail.
+    failures_left: Mutex<u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -81,6 +80,7 @@ impl Servers {
             now: RwLock::new(empty),
             copies,
             refuses: Mutex::default(),
+            failures_left: Mutex::default(),
         })
     }
 
@@ -105,6 +105,11 @@ impl Servers {
         *self.refuses.lock().unwrap() = refuses;
     }
 
+    /// Ends the failures that follow the edit of a check.
+    pub(crate) fn end_failures(&self) {
+        *self.failures_left.lock().unwrap() = 0;
+    }
+
     /// The index as one process uses it.
     pub(crate) fn client(
         self: &Arc<Self>,
@@ -121,7 +126,6 @@ impl Servers {
             trace: trace.clone(),
             process,
             random: Mutex::new(random),
-            away_for: AtomicU32::new(0),
         };
         PageIndex::new(Client(Arc::new(shared)), MAX_AGE)
     }
@@ -142,8 +146,6 @@ struct Shared {
     trace: Trace,
     process: &'static str,
     random: Mutex<StdRng>,
-    /// How many of the next calls fail, after an edit that may have to be taken back.
-    away_for: AtomicU32,
 }
 
 impl std::fmt::Debug for Client {
@@ -180,11 +182,25 @@ impl Client {
         }
     }
 
-    /// Whether this call is one of those that fail after an edit.
-    fn is_away(&self) -> bool {
-        let one_less = |calls: u32| calls.checked_sub(1);
-        let order = Ordering::Relaxed;
-        self.0.away_for.try_update(order, order, one_less).is_ok()
+    /// Lets the next calls of a check fail, after its edit.
+    fn fail_after_edit(&self) {
+        let failures = self
+            .0
+            .random
+            .lock()
+            .unwrap()
+            .random_range(0..=FAILURES_AFTER_EDIT_MAX);
+        *self.0.servers.failures_left.lock().unwrap() = failures;
+    }
+
+    /// Takes one of the failures that follow the edit of a check, if one is left for this call.
+    fn take_failure(&self) -> bool {
+        let mut left = self.0.servers.failures_left.lock().unwrap();
+        if self.0.process != "check" || *left == 0 {
+            return false;
+        }
+        *left -= 1;
+        true
     }
 
     /// Makes a call. `refusable` is one that a server refuses which has no room or no replica.
@@ -208,7 +224,7 @@ impl Client {
             chance.fast_ms
         };
         tokio::time::sleep(Duration::from_millis(delay_ms)).await;
-        if chance.fails(Part::IndexCallsLost, 0..4) || self.is_away() {
+        if chance.fails(Part::IndexCallsLost, 0..4) || self.take_failure() {
             return self.failed(name, "lost before the server");
         }
         if refusable && *servers.refuses.lock().unwrap() {
@@ -217,9 +233,7 @@ impl Client {
         let answered = call(servers.present()).await;
         // Right after an edit that came late, a repair must not give up.
         if is_late && self.0.plan.has(Part::IndexCallsLost) {
-            self.0
-                .away_for
-                .store(chance.number % AWAY_MAX, Ordering::Relaxed);
+            self.fail_after_edit();
         }
         // Between two steps of a rebuild or a confirmation, other servers are the worst that can
         // happen.

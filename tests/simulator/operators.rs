@@ -7,6 +7,7 @@ use model::{CommentId, FilterKey, Invariant, plan::index_edits};
 use process::now;
 use rand::{RngExt, rngs::StdRng, seq::IndexedRandom};
 use repair_job::{AuditOptions, Job, Report, exit};
+use tokio::time::Instant;
 
 use super::{
     checks,
@@ -28,6 +29,9 @@ pub(crate) const SERVER_FAULTS: [Part; 4] = [
     Part::IndexFailsOver,
     Part::IndexRefuses,
 ];
+
+/// Almost as long as a repair tries to take back an edit that came too late.
+const TRIED_LONG: Duration = Duration::from_secs(50);
 
 /// How many comments are checked after all other changes.
 const LAST_CHECKS: usize = 3;
@@ -212,14 +216,30 @@ async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random
         tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
         writers::change(world, random, id).await;
     };
+    world.servers.end_failures();
     let product = product();
+    let began = Instant::now();
     let check = world.unless_killed(job.check(id, Some(&product)));
     let (checked, ()) = tokio::join!(check, change);
     if let Some(report) = checked {
         note(world, &report);
+        if report.exit_code() & BAD != 0 && began.elapsed() >= TRIED_LONG {
+            check_when_calm(world, job, id).await;
+        }
     }
     // Another check would repair what this one has spoilt.
     world.edited.borrow_mut().retain(|edited| edited != id);
+}
+
+/// What an operator does whose check has failed for long: the page index may hold an edit that came too
+/// late, and no more could be done.
+async fn check_when_calm(world: &World, job: &Job, id: &CommentId) {
+    world.until_calm().await;
+    world.started().await;
+    world.servers.end_failures();
+    if let Some(report) = world.unless_killed(job.check(id, Some(&product()))).await {
+        note(world, &report);
+    }
 }
 
 /// Erases everything of the author whose comments are imported, while they are imported again.

@@ -52,10 +52,11 @@ use crate::{
     },
 };
 
-/// After how many changes during its repair a comment is left to the next run.
-const CHANGES_MAX: u32 = 20;
+/// Maximum number of changes during the repair of a comment. After them it is left to the next run.
+const CONCURRENT_CHANGES_MAX: u32 = 20;
 
-/// Maximum time for a comment, including waits for a throttled table.
+/// Maximum time for a comment, including waits for a throttled table. The first edit of the page index
+/// begins it anew, because it may have to be taken back.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long a comment under way may still take after the run must stop.
@@ -64,8 +65,8 @@ const AFTER_STOP: Duration = Duration::from_secs(5);
 /// How long after the read of a comment an edit of the page index may be sent.
 const EDIT_WITHIN: Duration = Duration::from_secs(10);
 
-/// After how many failures of the page index a comment is left to the next run. After an edit, only the
-/// comment's time limits them: it may have come after a change, and have taken ranks.
+/// Maximum number of failures of the page index, after which a comment is left to the next run. While
+/// an edit may have undone a change, only the comment's time limits them.
 const INDEX_FAILURES_MAX: u32 = 3;
 
 /// Where the next run resumes, for suspects that no finder found.
@@ -180,18 +181,14 @@ async fn repair(
     if let Some(reason) = run.stop_reason() {
         return Ok((id, CommentOutcome::Unfinished(reason.to_string())));
     }
-    let mut deadline = Instant::now() + TIME_MAX;
-    if let Some(stop) = run.job.stop.deadline() {
-        deadline = deadline.min(stop + AFTER_STOP);
-    }
     let mut repair = Repair {
         run,
         id: &id,
         scope,
-        deadline,
+        deadline: deadline_from_now(run),
         places: places.clone(),
         found: Differences::default(),
-        has_edited: false,
+        may_have_undone: false,
     };
     let mut outcome = repair.attempt_until_done().await;
     match &outcome {
@@ -210,6 +207,15 @@ async fn repair(
         run.interruption().is_some(),
     );
     outcome.map(|outcome| (id, outcome))
+}
+
+/// When the time of a comment is up that begins now.
+fn deadline_from_now(run: &Run<'_>) -> Instant {
+    let deadline = Instant::now() + TIME_MAX;
+    match run.job.stop.deadline() {
+        Some(stop) => deadline.min(stop + AFTER_STOP),
+        None => deadline,
+    }
 }
 
 /// Repairs the counts of the products that a finder names, and of those of its comments. An edit of
@@ -311,8 +317,8 @@ struct Repair<'run> {
     deadline: Instant,
     places: Places,
     found: Differences,
-    /// Whether an edit of the page index was sent.
-    has_edited: bool,
+    /// Whether an edit of the page index may have undone what a later change of the comment did.
+    may_have_undone: bool,
 }
 
 /// Whether an item was written long enough ago that every index must hold it.
@@ -355,15 +361,16 @@ impl Repair<'_> {
             let Err(obstacle) = self.attempt().await else {
                 return Ok(CommentOutcome::Repaired);
             };
+            backoff.set_deadline(self.deadline);
             match obstacle {
                 Obstacle::Changed => {
                     changes += 1;
-                    if changes == CHANGES_MAX {
+                    if changes == CONCURRENT_CHANGES_MAX || Instant::now() >= self.deadline {
                         return Ok(CommentOutcome::KeepsChanging);
                     }
                 }
                 Obstacle::TooLate => {
-                    if !self.must_read_again() || !backoff.wait().await {
+                    if !backoff.wait().await {
                         return Ok(CommentOutcome::Unfinished(
                             "its edits came too late after it was read".to_owned(),
                         ));
@@ -372,10 +379,10 @@ impl Repair<'_> {
                 Obstacle::Unresolved(what) => return Ok(self.unresolved(&what)),
                 Obstacle::IndexAway(error) => {
                     index_failures += 1;
-                    let failed_enough =
-                        index_failures >= INDEX_FAILURES_MAX && !self.must_read_again();
+                    let has_failed_enough =
+                        index_failures >= INDEX_FAILURES_MAX && !self.must_go_on();
                     // A refused call would be refused again.
-                    if !error.is_unavailable() || failed_enough || !backoff.wait().await {
+                    if !error.is_unavailable() || has_failed_enough || !backoff.wait().await {
                         return Ok(CommentOutcome::IndexAway(error.to_string()));
                     }
                 }
@@ -392,10 +399,9 @@ impl Repair<'_> {
         CommentOutcome::Unresolved(format!("comment {}: {what}", self.id))
     }
 
-    /// Whether an edit was sent that may have come after a change. The comment is then left to the next
-    /// run only when its time is up.
-    fn must_read_again(&self) -> bool {
-        self.has_edited && !planted::has(Bug::EditIsLeft)
+    /// Whether failures of the page index do not end the repair before its time is up.
+    fn must_go_on(&self) -> bool {
+        self.may_have_undone && !planted::has(Bug::EditIsLeft)
     }
 
     async fn attempt(&mut self) -> Result<(), Obstacle> {
@@ -569,7 +575,11 @@ impl Repair<'_> {
         if read_at.elapsed() > EDIT_WITHIN {
             return Err(Obstacle::TooLate);
         }
-        self.has_edited = true;
+        let had_undone = self.may_have_undone;
+        if !had_undone {
+            self.deadline = deadline_from_now(self.run);
+        }
+        self.may_have_undone = true;
         let edited = index.apply(&plan.edits).await;
         match &edited {
             Ok(()) => self.found.repaired.extend(plan.drift),
@@ -579,12 +589,11 @@ impl Repair<'_> {
             Err(_) => {}
         }
         // A failed edit may have been applied as well.
-        let has_changed = self.second_look(collection).await?;
-        edited?;
-        if has_changed {
+        if self.second_look(collection).await? {
             return Err(Obstacle::Changed);
         }
-        Ok(())
+        self.may_have_undone = had_undone && edited.is_err();
+        Ok(edited?)
     }
 
     /// After an edit of the page index: whether the comment has changed since it was read.
