@@ -184,13 +184,11 @@ impl Client {
 
     /// Lets the next calls of a check fail, after its edit.
     fn fail_after_edit(&self) {
-        let failures = self
-            .0
-            .random
-            .lock()
-            .unwrap()
-            .random_range(0..=FAILURES_AFTER_EDIT_MAX);
-        *self.0.servers.failures_left.lock().unwrap() = failures;
+        let mut random = self.0.random.lock().unwrap();
+        let failures = random.random_range(0..=FAILURES_AFTER_EDIT_MAX);
+        if self.0.plan.has(Part::IndexCallsLost) {
+            *self.0.servers.failures_left.lock().unwrap() = failures;
+        }
     }
 
     /// Takes one of the failures that follow the edit of a check, if one is left for this call.
@@ -232,7 +230,7 @@ impl Client {
         }
         let answered = call(servers.present()).await;
         // Right after an edit that came late, a repair must not give up.
-        if is_late && self.0.plan.has(Part::IndexCallsLost) {
+        if is_late {
             self.fail_after_edit();
         }
         // Between two steps of a rebuild or a confirmation, other servers are the worst that can

@@ -30,8 +30,8 @@ pub(crate) const SERVER_FAULTS: [Part; 4] = [
     Part::IndexRefuses,
 ];
 
-/// Almost as long as a repair tries to take back an edit that came too late.
-const TRIED_LONG: Duration = Duration::from_secs(50);
+/// Almost the minute in which a repair takes an edit back. Its last pause may be two seconds.
+const TRIED_LONG: Duration = Duration::from_secs(57);
 
 /// How many comments are checked after all other changes.
 const LAST_CHECKS: usize = 3;
@@ -218,12 +218,17 @@ async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random
     };
     world.servers.end_failures();
     let product = product();
-    let began = Instant::now();
-    let check = world.unless_killed(job.check(id, Some(&product)));
-    let (checked, ()) = tokio::join!(check, change);
+    let was_calm = world.is_calm();
+    let check = async {
+        let began = Instant::now();
+        let report = world.unless_killed(job.check(id, Some(&product))).await;
+        (report, began.elapsed())
+    };
+    let ((checked, took), ()) = tokio::join!(check, change);
     if let Some(report) = checked {
         note(world, &report);
-        if report.exit_code() & BAD != 0 && began.elapsed() >= TRIED_LONG {
+        let is_bad = report.exit_code() & BAD != 0;
+        if is_bad && !was_calm && took >= TRIED_LONG {
             check_when_calm(world, job, id).await;
         }
     }
@@ -231,8 +236,8 @@ async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random
     world.edited.borrow_mut().retain(|edited| edited != id);
 }
 
-/// What an operator does whose check has failed for long: the page index may hold an edit that came too
-/// late, and no more could be done.
+/// What an operator does whose check has failed for long. The page index may hold an edit that the check
+/// could not take back.
 async fn check_when_calm(world: &World, job: &Job, id: &CommentId) {
     world.until_calm().await;
     world.started().await;

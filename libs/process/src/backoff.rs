@@ -23,10 +23,6 @@ impl Backoff {
         }
     }
 
-    pub fn set_deadline(&mut self, deadline: Instant) {
-        self.deadline = deadline;
-    }
-
     /// Waits. Returns `false` without waiting when the wait would end after the deadline.
     pub async fn wait(&mut self) -> bool {
         let pause = self.ceiling.mul_f64(crate::random());

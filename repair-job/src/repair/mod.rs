@@ -55,8 +55,7 @@ use crate::{
 /// Maximum number of changes during the repair of a comment. After them it is left to the next run.
 const CONCURRENT_CHANGES_MAX: u32 = 20;
 
-/// Maximum time for a comment, including waits for a throttled table. The first edit of the page index
-/// begins it anew, because it may have to be taken back.
+/// Maximum time for a comment, including waits for a throttled table.
 const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// How long a comment under way may still take after the run must stop.
@@ -181,11 +180,15 @@ async fn repair(
     if let Some(reason) = run.stop_reason() {
         return Ok((id, CommentOutcome::Unfinished(reason.to_string())));
     }
+    let mut deadline = Instant::now() + TIME_MAX;
+    if let Some(stop) = run.job.stop.deadline() {
+        deadline = deadline.min(stop + AFTER_STOP);
+    }
     let mut repair = Repair {
         run,
         id: &id,
         scope,
-        deadline: deadline_from_now(run),
+        deadline,
         places: places.clone(),
         found: Differences::default(),
         may_have_undone: false,
@@ -207,15 +210,6 @@ async fn repair(
         run.interruption().is_some(),
     );
     outcome.map(|outcome| (id, outcome))
-}
-
-/// When the time of a comment is up that begins now.
-fn deadline_from_now(run: &Run<'_>) -> Instant {
-    let deadline = Instant::now() + TIME_MAX;
-    match run.job.stop.deadline() {
-        Some(stop) => deadline.min(stop + AFTER_STOP),
-        None => deadline,
-    }
 }
 
 /// Repairs the counts of the products that a finder names, and of those of its comments. An edit of
@@ -361,11 +355,10 @@ impl Repair<'_> {
             let Err(obstacle) = self.attempt().await else {
                 return Ok(CommentOutcome::Repaired);
             };
-            backoff.set_deadline(self.deadline);
             match obstacle {
                 Obstacle::Changed => {
                     changes += 1;
-                    if changes == CONCURRENT_CHANGES_MAX || Instant::now() >= self.deadline {
+                    if changes == CONCURRENT_CHANGES_MAX {
                         return Ok(CommentOutcome::KeepsChanging);
                     }
                 }
@@ -576,9 +569,6 @@ impl Repair<'_> {
             return Err(Obstacle::TooLate);
         }
         let had_undone = self.may_have_undone;
-        if !had_undone {
-            self.deadline = deadline_from_now(self.run);
-        }
         self.may_have_undone = true;
         let edited = index.apply(&plan.edits).await;
         match &edited {
