@@ -596,7 +596,35 @@ mod tests {
         // Rows that were not read are rather shown twice than passed over.
         let cut = joined(true, "3 2", "9 8 7 6 5", true, "3 2");
         assert_eq!(cut, "c3 c2: 5 rows, cut at c5");
+        let cut = joined(true, "9 2", "9 8 7", true, "2");
+        assert_eq!(cut, "c9 c2: 2 rows, cut at c7", "the last row decides");
+        let cut = joined(true, "9 7", "9 8 7", true, "");
+        assert_eq!(cut, "c9 c7: 1 rows, cut at c7", "more rows may follow");
         assert_eq!(joined(true, "", "9 8 7 6 5", true, ""), "none: 5 rows");
+    }
+
+    #[test]
+    fn oldest_first_a_page_has_what_is_dated_up_to_its_as_of() {
+        let (ranks, size) = (cds("1 2"), query(ListingOrder::Oldest, 4).page_size);
+        let of_page = Ranks::of_page(Order::Oldest, size, &ranks);
+        assert!(of_page.start.as_ref().unwrap() < &ranks[0]);
+        let rows = Page {
+            comments: ranks.iter().map(stored).collect(),
+            others: cds("3 4"),
+            has_more: true,
+            ..Page::default()
+        };
+        let join = Join::new(
+            Ranks {
+                end: None,
+                as_of: Some(comment(3).created_at),
+                shows_unranked: true,
+                ..of_page
+            },
+            rows,
+        );
+        assert_eq!(join.unranked, cds("3"));
+        assert_eq!(join.finish().after, After::Nothing);
     }
 
     #[test]
