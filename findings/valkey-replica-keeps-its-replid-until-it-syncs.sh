@@ -1,8 +1,8 @@
 #!/bin/sh
 # valkey-server 9.0.0 and 9.1.2. Redis 7.0.15 does the same, and is not installed here.
-# A master gets REPLICAOF. It keeps its run_id and its master_replid until it has the data of its new master. INFO shows the old history for as long as the new master does not
-# answer. So a program that tells servers apart by run_id and master_replid takes the demoted master for the one it knew. Only
-# `role` shows the change at once.
+# A master gets REPLICAOF. It keeps its run_id and its master_replid until it has the data of its new master. INFO shows the old
+# history for as long as the new master does not answer. A program may tell servers apart by these two ids. It then takes the
+# demoted master for the one it knew. Only `role` shows the change at once.
 #
 # Seen: role slave, and both ids as before, after REPLICAOF to a master that does not answer. After a sync, another replid.
 set -eu

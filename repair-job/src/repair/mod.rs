@@ -3,11 +3,11 @@
 //! It reads the comment's items strongly consistent, and the comment's entries in the page index.
 //! `model` plans the writes.
 //!
-//! **Invariant:** it leaves no concurrent change of the comment undone or overwritten, and does not
-//! bring back what is being deleted (`tests/simulator`). Duplicates are written on condition that
-//! the primary item is as it was read. After an edit of the page index, which is sent at most
-//! [`EDIT_WITHIN`] after the read, the primary item is read again, and such an edit is taken back.
-//! Only if that fails for the comment's whole time, the next run does it (ADR 20).
+//! **Invariant:** it leaves no concurrent change of the comment undone, also no deletion
+//! (`tests/simulator`). Duplicates are written on condition that the primary item is as it was read.
+//! An edit of the page index is sent at most [`EDIT_WITHIN`] after the read. Then the primary item
+//! is read again. If it has changed, the repair takes the edit back. What it cannot take back in
+//! the comment's time, the next `recent` repairs (ADR 20).
 //!
 //! **Invariant:** nothing is repaired in, or reported about, a page index that was lost or is being
 //! rebuilt. When a difference is found there, the markers and the servers are checked once more
