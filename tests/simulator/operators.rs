@@ -216,35 +216,28 @@ async fn check_while_it_changes(world: &World, job: &Job, id: &CommentId, random
         tokio::time::sleep(Duration::from_millis(random.random_range(0..2_000))).await;
         writers::change(world, random, id).await;
     };
-    world.servers.end_failures();
-    let product = product();
     let was_calm = world.is_calm();
-    let check = async {
-        let began = Instant::now();
-        let report = world.unless_killed(job.check(id, Some(&product))).await;
-        (report, began.elapsed())
-    };
-    let ((checked, took), ()) = tokio::join!(check, change);
-    if let Some(report) = checked {
-        note(world, &report);
-        let is_bad = report.exit_code() & BAD != 0;
-        if is_bad && !was_calm && took >= TRIED_LONG {
-            check_when_calm(world, job, id).await;
-        }
+    let (has_failed_long, ()) = tokio::join!(check_fails_long(world, job, id), change);
+    if has_failed_long && !was_calm {
+        // The page index may hold an edit that could not be taken back. An operator checks again.
+        world.until_calm().await;
+        check_fails_long(world, job, id).await;
     }
     // Another check would repair what this one has spoilt.
     world.edited.borrow_mut().retain(|edited| edited != id);
 }
 
-/// What an operator does whose check has failed for long. The page index may hold an edit that the check
-/// could not take back.
-async fn check_when_calm(world: &World, job: &Job, id: &CommentId) {
-    world.until_calm().await;
+/// Checks a comment. Returns whether that has failed for almost all the time that a repair has.
+async fn check_fails_long(world: &World, job: &Job, id: &CommentId) -> bool {
     world.started().await;
     world.servers.end_failures();
-    if let Some(report) = world.unless_killed(job.check(id, Some(&product()))).await {
-        note(world, &report);
-    }
+    let product = product();
+    let began = Instant::now();
+    let Some(report) = world.unless_killed(job.check(id, Some(&product))).await else {
+        return false;
+    };
+    note(world, &report);
+    report.exit_code() & BAD != 0 && began.elapsed() >= TRIED_LONG
 }
 
 /// Erases everything of the author whose comments are imported, while they are imported again.
